@@ -1,0 +1,1 @@
+"""nbsurgery: see how a PyTorch model is wired, click what should change, get the code."""
