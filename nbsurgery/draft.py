@@ -1,0 +1,454 @@
+"""The edits so far, as data: modules assigned, containers edited, scopes whose wiring changed.
+
+A draft starts from the base graph and is changed by operations, step by step. It knows the edited
+graph (node ids and names of the base stay), what code must say, and what the result must keep. It
+holds no torch state of the person: `model` is the session's own structural copy, read only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from . import rewrite
+from .errors import EmissionError, StepError
+from .expression import Expression
+from .graph import Graph, Node, Ref, Scope
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One thing that the code must say, with the comment above it and the step that asked for it."""
+
+    step: int
+    comment: str
+
+
+@dataclass(frozen=True)
+class Assign(Edit):
+    """``model.fc = nn.Linear(model.fc.in_features, 10)``: another module in the place of one.
+
+    ``literals`` are values for ``old.<attribute>`` where the new module would no longer know them, so
+    that the text can run twice; ``suffix`` moves it to the right device, dtype and mode.
+    """
+
+    path: str
+    new: Expression
+    literals: Mapping[str, str] = field(default_factory=dict)
+    suffix: str = ""
+    moded: bool = False
+    once: str = ""  # a check to put in front where running twice would nest: the class name
+
+
+@dataclass(frozen=True)
+class Bulk(Edit):
+    """The same new module in many places: a loop over a class, or over a list of names."""
+
+    paths: tuple[str, ...]
+    new: Expression
+    cls: type | None = None
+    suffix: str = ""
+    moded: bool = False
+    once: str = ""
+
+
+@dataclass(frozen=True)
+class Widen(Edit):
+    """``channels``: a layer made anew with other widths, weights carried over by a policy."""
+
+    path: str
+    inputs: int | None
+    outputs: int | None
+    weights: str
+
+
+@dataclass(frozen=True)
+class Shorten(Edit):
+    """``model.encoder.layer = model.encoder.layer[:6]``: the end of a container goes."""
+
+    path: str
+    keep: int
+
+
+@dataclass(frozen=True)
+class InsertChild(Edit):
+    """A new child of a plain ``nn.Sequential``, under a name of its own: other keys stay."""
+
+    path: str
+    name: str
+    anchor: str
+    before: bool
+    new: Expression
+    suffix: str = ""
+    moded: bool = False
+
+
+@dataclass(frozen=True)
+class SetValue(Edit):
+    """``model.config.num_hidden_layers = 6``: a plain attribute."""
+
+    path: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Rewire:
+    """A scope whose wiring changed: it is printed as a class.
+
+    Attributes:
+        key: Of the scope.
+        steps: Who changed it, in order.
+        suffixes: What the class name ends in, one per step: ``("GELU",)``.
+        docs: What the docstring says, one clause per step.
+        comments: One line per step for the place where the class is put in.
+        new: Attribute → the new module's source, for ``__init__``.
+        names: Node id → the variable name wanted for it.
+    """
+
+    key: str
+    steps: tuple[int, ...] = ()
+    suffixes: tuple[str, ...] = ()
+    docs: tuple[str, ...] = ()
+    comments: tuple[str, ...] = ()
+    new: Mapping[str, NewModule] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NewModule:
+    """A module that a rewired scope makes for itself."""
+
+    new: Expression
+    suffix: str = ""
+    moded: bool = False
+    old: str | None = None  # path of the module that `old` means
+
+
+@dataclass
+class Draft:
+    """The model as the steps so far leave it.
+
+    Attributes:
+        base: The graph of the untouched model.
+        model: The session's copy of the untouched model; read only.
+        graph: The edited graph.
+        edits: What the code says about attributes and containers, in order.
+        rewires: Scopes whose wiring changed, by key.
+        made: Module path → the new module made once on the meta device, to ask it things.
+        claims: What must hold for the result (see `claims`).
+        notes: Sentences for the report.
+        namespace: The notebook's names.
+        inputs: How the example must change: input name → ``(axis, size)``.
+    """
+
+    base: Graph
+    model: nn.Module
+    graph: Graph
+    namespace: Mapping[str, Any] = field(default_factory=dict)
+    edits: list[Edit] = field(default_factory=list)
+    rewires: dict[str, Rewire] = field(default_factory=dict)
+    made: dict[str, Any] = field(default_factory=dict)
+    claims: dict[int, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    inputs: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, base: Graph, model: nn.Module, namespace: Mapping[str, Any] | None = None):
+        return cls(base, model, base, namespace or {})
+
+    def copy(self) -> Draft:
+        """A draft of its own: a step that fails half-way leaves this one as it was."""
+        return dataclasses.replace(
+            self,
+            edits=list(self.edits),
+            rewires=dict(self.rewires),
+            made=dict(self.made),
+            claims=dict(self.claims),
+            notes=list(self.notes),
+            inputs=dict(self.inputs),
+        )
+
+    # -- looking ----------------------------------------------------------------------------
+
+    def node(self, id: str) -> Node:
+        if id not in self.graph.by_id:
+            raise StepError(f"{id!r} is no longer part of the edited model")
+        return self.graph.by_id[id]
+
+    def scope_of(self, node: Node) -> Scope:
+        return self.graph.scopes[node.scope]
+
+    def module(self, path: str) -> nn.Module:
+        """The module at `path` as the draft has it (a new one lives on the meta device).
+
+        Raises:
+            StepError: An earlier step took it away.
+        """
+        parts = path.split(".") if path else []
+        for n in range(len(parts), -1, -1):
+            head = ".".join(parts[:n])
+            if head in self.made:
+                try:
+                    return self.made[head].get_submodule(".".join(parts[n:]))
+                except AttributeError:
+                    raise StepError(
+                        f"{path!r} is gone: an earlier step put a "
+                        f"{type(self.made[head]).__name__} in the place of {head!r}"
+                    ) from None
+        return self.model.get_submodule(path)
+
+    def is_new(self, path: str) -> bool:
+        """Whether the module at `path` was made by a step and keeps no old weights."""
+        return any(
+            isinstance(e, Assign) and e.path == path and not e.new.whole_old for e in self.edits
+        )
+
+    def aliases(self, path: str) -> tuple[str, ...]:
+        """All paths of the module at `path`, itself first."""
+        module = self.model.get_submodule(path)
+        same = [p for p, m in self.model.named_modules(remove_duplicate=False) if m is module]
+        return (path, *(p for p in same if p != path))
+
+    def calls_of(self, path: str) -> list[Node]:
+        """The calls of the module at `path` in the edited graph, in order."""
+        names = set(self.aliases(path)) if self._exists(path) else {path}
+        return [n for n in self.live_nodes() if n.kind == "module" and n.target in names]
+
+    def _exists(self, path: str) -> bool:
+        try:
+            self.model.get_submodule(path)
+        except AttributeError:
+            return False
+        return True
+
+    def live_nodes(self) -> list[Node]:
+        """Every node that still runs: of the scopes that the root reaches."""
+        nodes: list[Node] = []
+
+        def walk(key: str) -> None:
+            for node in self.graph.scopes[key].nodes:
+                nodes.append(node)
+                if node.child is not None and node.child in self.graph.scopes:
+                    walk(node.child)
+
+        walk("")
+        return nodes
+
+    def live_scopes(self) -> set[str]:
+        return {""} | {n.child for n in self.live_nodes() if n.child}
+
+    def is_sequential(self, scope: Scope) -> bool:
+        """Whether a scope is a plain container: its wiring is the order of its children."""
+        if scope.key in self.rewires:
+            return False
+        try:
+            module = self.module(scope.path)
+        except (StepError, AttributeError):
+            return False
+        return isinstance(module, nn.Sequential) and type(module).forward is nn.Sequential.forward
+
+    # -- editing ----------------------------------------------------------------------------
+
+    def set_scope(self, scope: Scope) -> None:
+        self.graph = self.graph.with_scopes({scope.key: scope})
+
+    def assign(self, edit: Edit, path: str, module: Any, type_: str) -> None:
+        """Put a new module at `path`: its calls become leaf calls, what was inside goes."""
+        paths = self.aliases(path) if self._exists(path) else (path,)
+        self._drop_below(paths, keep_old=getattr(getattr(edit, "new", None), "whole_old", False))
+        self.edits.append(edit)
+        for p in paths:
+            self.made[p] = module
+        self._leaf_calls(paths, type_)
+
+    def _leaf_calls(self, paths: Iterable[str], type_: str) -> None:
+        changed: dict[str, Scope] = {}
+        for key, scope in self.graph.scopes.items():
+            nodes = tuple(
+                n.with_(child=None, type=type_, writes=(), facts={})
+                if n.kind == "module" and n.target in paths
+                else n
+                for n in scope.nodes
+            )
+            if nodes != scope.nodes:
+                changed[key] = scope.with_(nodes=nodes)
+        self.graph = self.graph.with_scopes(changed)
+
+    def _drop_below(self, paths: Iterable[str], keep_old: bool) -> None:
+        """Edits of something that goes are moot: they leave no code."""
+
+        def gone(path: str) -> bool:
+            return any(path.startswith(p + ".") or (path == p and not keep_old) for p in paths)
+
+        if not keep_old:
+            self.edits = [e for e in self.edits if not _all_gone(e, gone)]
+            self.rewires = {
+                k: r for k, r in self.rewires.items() if not gone(self.graph.scopes[k].path)
+            }
+        self.made = {p: m for p, m in self.made.items() if not gone(p)}
+
+    def rewire(
+        self,
+        scope: Scope,
+        step: int,
+        *,
+        suffix: str,
+        doc: str,
+        comment: str,
+        new: Mapping[str, NewModule] | None = None,
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        """Exchange a scope's graph, and say how its class shall be called and explained.
+
+        Raises:
+            EmissionError: The scope cannot be re-expressed, or its module serves several calls.
+        """
+        if scope.opaque:
+            raise EmissionError(
+                f"the wiring of {scope.key or 'the root'!r} cannot be rewritten: {scope.opaque}; "
+                "its modules can still be replaced"
+            )
+        others = [
+            s.key
+            for s in self.graph.scopes.values()
+            if s.path == scope.path and s.key != scope.key and s.key in self.live_scopes()
+        ]
+        if others:
+            raise EmissionError(
+                f"{scope.path!r} is called {len(others) + 1} times, and its class serves every call: "
+                "an edit inside it would change the others too; replace the module instead"
+            )
+        old = self.rewires.get(scope.key, Rewire(scope.key))
+        self.rewires[scope.key] = Rewire(
+            scope.key,
+            (*old.steps, step),
+            (*old.suffixes, suffix),
+            (*old.docs, doc),
+            (*old.comments, comment),
+            {**old.new, **(new or {})},
+            {**old.names, **(names or {})},
+        )
+        self.set_scope(scope)
+
+    def open_into(self, scope: Scope, call: str) -> Scope:
+        """Open the scope that `call` calls into `scope`; new modules of the opened one move along."""
+        child = self.graph.scopes[self.graph.by_id[call].child]
+        opened = rewrite.inline(self.graph, scope, call)
+        inner = self.rewires.pop(child.key, None)
+        for attr, made in (inner.new if inner else {}).items():
+            path = f"{child.path}.{attr}"
+            comment = f"{path}: {made.new.text}, new weights"
+            self.edits.append(
+                Assign(inner.steps[0], comment, path, made.new, {}, made.suffix, made.moded)
+            )
+        return opened
+
+    def attribute(self, scope: Scope, wanted: str) -> str:
+        """A name for a new attribute of the scope's module that nothing there has yet."""
+        module = self.model.get_submodule(scope.path)
+        taken = {*dir(module), *self.rewires.get(scope.key, Rewire(scope.key)).new}
+        return rewrite.unique_name(wanted, taken)
+
+    def finish(self) -> None:
+        """Leave out what later steps made moot: edits of modules that are no longer called."""
+        live = {n.target for n in self.live_nodes() if n.kind == "module"}
+        live |= {
+            n.target.rpartition(".")[0] for n in self.live_nodes() if n.kind == "parameter"
+        }
+        called = {n.target for n in self.base.by_id.values() if n.kind == "module"}
+
+        def gone(path: str) -> bool:
+            was = any(t == path or t.startswith(path + ".") for t in called)
+            is_ = any(t == path or t.startswith(path + ".") for t in live)
+            return was and not is_
+
+        self.edits = [e for e in self.edits if not _all_gone(e, gone)]
+        reach = self.live_scopes()
+        self.rewires = {k: r for k, r in self.rewires.items() if k in reach}
+
+
+def _all_gone(edit: Edit, gone) -> bool:
+    if isinstance(edit, Bulk):
+        return all(gone(p) for p in edit.paths)
+    if isinstance(edit, SetValue):
+        return False
+    return gone(edit.path)
+
+
+# -- words ----------------------------------------------------------------------------------
+
+
+def describe(draft: Draft, node: Node) -> str:
+    """A node in the words of a comment: ``the addition``, ```relu` ``, ``the third of three calls of `relu` ``."""
+    if node.kind in ("function", "method"):
+        words = {"add": "addition", "cat": "concatenation", "mul": "multiplication"}
+        scope = draft.scope_of(node)
+        same = [n for n in scope.nodes if n.type == node.type and n.kind == node.kind and not n.glue]
+        word = words.get(node.type, f"`{node.type}`")
+        if len(same) > 1:
+            word = f"{ordinal(same.index(node) + 1)} {word}" if node in same else word
+        return f"the {word}" if node.type in words or len(same) > 1 else word
+    if node.kind == "input":
+        return f"the input `{node.target}`"
+    if node.kind == "output":
+        return "the output"
+    local = local_name(draft, node)
+    if node.calls > 1:
+        return f"the {ordinal(*call_in_scope(draft, node))} call of `{local}`"
+    return f"`{local}`"
+
+
+def call_in_scope(draft: Draft, node: Node) -> tuple[int, int]:
+    """This call is the k-th of n calls of its module within its scope."""
+    same = [n for n in draft.scope_of(node).nodes if n.kind == "module" and n.target == node.target]
+    return [n.id for n in same].index(node.id) + 1, len(same)
+
+
+def local_name(draft: Draft, node: Node) -> str:
+    """The path of a called module below its scope's own module."""
+    path = draft.scope_of(node).path
+    return node.target[len(path) + 1 :] if path else node.target
+
+
+def ordinal(k: int, n: int | None = None) -> str:
+    """``first``, ``second``, …; the last of several is ``last``."""
+    if n is not None and n > 1 and k == n:
+        return "last"
+    words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+    return words[k - 1] if k <= len(words) else f"{k}th"
+
+
+def number(n: int) -> str:
+    """Small counts in words."""
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return words[n] if n < len(words) else f"{n:,}"
+
+
+def camel(name: str) -> str:
+    """``layer4.0`` → ``Layer40``, ``avg_pool`` → ``AvgPool``: a piece of a class name."""
+    parts = [p for piece in name.split(".") for p in piece.split("_") if p]
+    return "".join(p[:1].upper() + p[1:] for p in parts)
+
+
+def shape_text(shape: tuple[int, ...] | None, batch: int | None) -> str:
+    """``(N, 2048)``: a shape with the batch size of the example written as N."""
+    if shape is None:
+        return "an unknown shape"
+    parts = [str(s) for s in shape]
+    if shape and batch is not None and shape[0] == batch:
+        parts[0] = "N"
+    return "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
+
+
+def batch_of(graph: Graph) -> int | None:
+    """The batch size of the example: the first axis that all tensor inputs of the root share."""
+    sizes = {n.shape[0] for n in graph.root.inputs if n.shape}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def value_of(node: Node) -> Ref:
+    return Ref(node.id)

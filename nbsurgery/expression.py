@@ -1,0 +1,287 @@
+"""Source text that a person gives for something new: parsed, resolved, evaluated, printed.
+
+The text is one Python expression. Its names resolve in ``torch``, ``nn``, ``F``, then in the
+notebook; ``old`` names the module that it replaces.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .errors import StepError, nearest
+
+_KNOWN = {"torch": torch, "nn": nn, "F": F}
+_IMPORTS = {
+    "torch": "import torch",
+    "nn": "from torch import nn",
+    "F": "import torch.nn.functional as F",
+}
+# Module types that compute something else in train mode than in eval mode.
+_MODED = (
+    nn.modules.dropout._DropoutNd, nn.modules.batchnorm._NormBase, nn.RReLU, nn.MultiheadAttention,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Expression:
+    """One parsed expression.
+
+    Attributes:
+        text: As given, without surrounding space.
+        tree: Its syntax tree.
+    """
+
+    text: str
+    tree: ast.Expression
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """Names that must come from outside, ``old`` among them, in order of appearance."""
+        bound = {
+            n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        } | {a.arg for n in ast.walk(self.tree) if isinstance(n, ast.arguments) for a in n.args}
+        names = [
+            (n.lineno, n.col_offset, n.id)
+            for n in ast.walk(self.tree)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id not in bound
+        ]
+        return tuple(dict.fromkeys(name for _, _, name in sorted(names)))
+
+    @property
+    def whole_old(self) -> bool:
+        """Whether ``old`` itself is used, and not only plain attributes of it."""
+        parents = {c: p for p in ast.walk(self.tree) for c in ast.iter_child_nodes(p)}
+        return any(
+            isinstance(n, ast.Name) and n.id == "old" and not isinstance(parents.get(n), ast.Attribute)
+            for n in ast.walk(self.tree)
+        )
+
+    @property
+    def short(self) -> str:
+        """What to call the new thing in a comment: ``nn.GELU`` for ``nn.GELU()``."""
+        body = self.tree.body
+        if isinstance(body, ast.Call) and not body.args and not body.keywords:
+            return ast.unparse(body.func)
+        return self.text
+
+    @property
+    def callee(self) -> str:
+        """The last name of what is called: ``GELU`` for ``nn.GELU()``."""
+        body = self.tree.body
+        func = body.func if isinstance(body, ast.Call) else body
+        return ast.unparse(func).rpartition(".")[2]
+
+
+def parse(new: Any) -> Expression:
+    """Read what a person gave as new: source text, a module class, or a plain torch module.
+
+    Raises:
+        StepError: No expression, or an object that no source text is known for.
+    """
+    text = source_of(new) if not isinstance(new, str) else new.strip()
+    try:
+        tree = ast.parse(text, mode="eval")
+    except SyntaxError as error:
+        raise StepError(
+            f"{text!r} is not one Python expression ({error.msg}); "
+            "write what makes the new module, such as nn.Linear(old.in_features, 10)"
+        ) from None
+    return Expression(text, tree)
+
+
+def source_of(new: Any) -> str:
+    """Source text for an object given instead of text.
+
+    Raises:
+        StepError: The object cannot be spelled as source.
+    """
+    if isinstance(new, type) and issubclass(new, nn.Module):
+        return f"{spell(new)}()"
+    if isinstance(new, nn.Module):
+        text = stateless_source(new, stateful=True)
+        if text is not None:
+            return text
+        raise StepError(
+            f"a {type(new).__name__} object has no source text of its own; pass the text that "
+            f"makes it, such as 'nn.{type(new).__name__}(...)'"
+        )
+    if isinstance(new, (types.FunctionType, types.BuiltinFunctionType)):
+        return spell(new)
+    raise StepError(
+        f"new is a {type(new).__name__}; pass source text such as 'nn.Linear(old.in_features, 10)'"
+    )
+
+
+def spell(thing: Any) -> str:
+    """How source names a class or function: ``nn.GELU``, ``F.gelu``, ``torch.relu``, else its name."""
+    name = thing.__name__
+    for prefix, module in (("nn", nn), ("F", F), ("torch", torch)):
+        if getattr(module, name, None) is thing:
+            return f"{prefix}.{name}"
+    return name
+
+
+def stateless_source(module: nn.Module, stateful: bool = False) -> str | None:
+    """The constructor call that makes a module like this one, or ``None`` where it cannot be told.
+
+    Only plain ``torch.nn`` classes, whose ``repr`` is such a call; checked by making one.
+    """
+    if not type(module).__module__.startswith("torch.nn.modules") or any(module.children()):
+        return None
+    if not stateful and (any(True for _ in module.parameters()) or any(True for _ in module.buffers())):
+        return None
+    text = f"nn.{module!r}"
+    try:
+        with torch.device("meta"):
+            made = eval(text, dict(_KNOWN))
+    except Exception:
+        return None
+    if repr(made) != repr(module):
+        return None
+    return _tidy_repr(text, module)
+
+
+def _tidy_repr(text: str, module: nn.Module) -> str:
+    """``nn.AdaptiveAvgPool2d(output_size=(1, 1))`` → ``nn.AdaptiveAvgPool2d((1, 1))``: the first
+    argument needs no name, where it still makes the same module."""
+    tree = ast.parse(text, mode="eval").body
+    if isinstance(tree, ast.Call) and tree.keywords and not tree.args:
+        first = tree.keywords[0]
+        shorter = ast.Call(tree.func, [first.value], tree.keywords[1:])
+        shorter = ast.unparse(ast.fix_missing_locations(shorter))
+        try:
+            with torch.device("meta"):
+                if repr(eval(shorter, dict(_KNOWN))) == repr(module):
+                    return shorter
+        except Exception:
+            return text
+    return text
+
+
+def resolve(name: str, namespace: Mapping[str, Any]) -> Any:
+    """What a free name stands for.
+
+    Raises:
+        StepError: Nobody knows it.
+    """
+    if name in _KNOWN:
+        return _KNOWN[name]
+    if name in namespace:
+        return namespace[name]
+    if hasattr(builtins, name):
+        return getattr(builtins, name)
+    close = nearest(name, [*_KNOWN, *(k for k in namespace if not k.startswith("_"))])
+    hint = f"; did you mean nn.{name}?" if hasattr(nn, name) else close
+    raise StepError(f"the name {name!r} is not defined here{hint}")
+
+
+def evaluate(expr: Expression, old: Any, namespace: Mapping[str, Any]) -> Any:
+    """Make the new thing once, to learn of it: on the meta device where that works, so for free.
+
+    The person's random state is put back. The result is never part of a model.
+
+    Raises:
+        StepError: The expression fails; says with what.
+    """
+    names = {n: resolve(n, namespace) for n in expr.free if n != "old"}
+    names["old"] = old
+    code = compile(expr.tree, "<new>", "eval")
+    state = torch.get_rng_state()
+    try:
+        try:
+            with torch.device("meta"), torch.no_grad():
+                return eval(code, dict(names))
+        except Exception:
+            with torch.no_grad():
+                return eval(code, dict(names))
+    except Exception as error:
+        raise StepError(
+            f"{expr.text!r} fails: {type(error).__name__}: {error}" + _old_hint(error, old)
+        ) from error
+    finally:
+        torch.set_rng_state(state)
+
+
+def _old_hint(error: Exception, old: Any) -> str:
+    if isinstance(error, AttributeError) and old is not None and "object has no attribute" in str(error):
+        own = [k for k in vars(old) if not k.startswith("_") and k != "training"]
+        return f"; old is a {type(old).__name__} with {', '.join(own[:8])}" if own else ""
+    return ""
+
+
+def imports(expr: Expression, namespace: Mapping[str, Any]) -> tuple[str, ...]:
+    """The import lines that the text needs; names that only the notebook knows need none."""
+    lines = []
+    for name in expr.free:
+        if name in _IMPORTS:
+            lines.append(_IMPORTS[name])
+        elif name != "old" and name in namespace:
+            line = _import_of(name, namespace[name])
+            if line:
+                lines.append(line)
+    return tuple(dict.fromkeys(lines))
+
+
+def _import_of(name: str, value: Any) -> str | None:
+    if isinstance(value, types.ModuleType):
+        top, _, last = value.__name__.rpartition(".")
+        if value.__name__ == name:
+            return f"import {name}"
+        return f"from {top} import {name}" if top and last == name else f"import {value.__name__} as {name}"
+    home = getattr(value, "__module__", None)
+    if not isinstance(home, str) or home in ("__main__", "builtins"):
+        return None
+    return f"from {home} import {name}" if getattr(sys.modules.get(home), name, None) is value else None
+
+
+def printed(expr: Expression, old: str, literal: Callable[[str], str | None] = lambda attr: None) -> str:
+    """The text with ``old`` spelled as `old`; ``literal(attr)`` may give a value for ``old.attr``."""
+    lines = [line.encode() for line in expr.text.splitlines()]
+    parents = {c: p for p in ast.walk(expr.tree) for c in ast.iter_child_nodes(p)}
+    spots = []
+    for n in ast.walk(expr.tree):
+        if isinstance(n, ast.Name) and n.id == "old":
+            up = parents.get(n)
+            value = literal(up.attr) if isinstance(up, ast.Attribute) else None
+            at = up if value is not None else n
+            spots.append((at.lineno, at.col_offset, at.end_lineno, at.end_col_offset, value or old))
+    for line, start, end_line, end, text in sorted(spots, reverse=True):
+        if line == end_line:
+            row = lines[line - 1]
+            lines[line - 1] = row[:start] + text.encode() + row[end:]
+    return "\n".join(line.decode() for line in lines)
+
+
+def moded(module: Any) -> bool:
+    """Whether the mode (train or eval) changes what a new module computes."""
+    if not isinstance(module, nn.Module):
+        return False
+    return any(isinstance(m, _MODED) or _reads_training(type(m)) for m in module.modules())
+
+
+@functools.lru_cache(maxsize=None)
+def _reads_training(cls: type) -> bool:
+    """A class of somebody else whose forward reads ``training``."""
+    if cls.__module__.startswith("torch."):
+        return False
+    return any("training" in c.co_names for c in _codes(getattr(cls, "forward", None)))
+
+
+def _codes(function: Any) -> Iterator[types.CodeType]:
+    code = getattr(function, "__code__", None)
+    stack = [code] if code else []
+    while stack:
+        code = stack.pop()
+        yield code
+        stack += [c for c in code.co_consts if isinstance(c, types.CodeType)]

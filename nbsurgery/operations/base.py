@@ -1,0 +1,197 @@
+"""What every operation is: a name, what it offers on a selection, and how it edits a draft."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..draft import Draft
+from ..errors import StepError
+from ..expression import Expression, evaluate, moded, parse
+from ..graph import Node
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of an operation's form.
+
+    ``type`` is ``text``, ``int``, ``choice``, ``bool``, ``code`` or ``node``; `choices` are the values
+    of a ``choice``, or suggestions for a ``code`` field.
+    """
+
+    name: str
+    label: str
+    type: str
+    default: Any = None
+    choices: tuple = ()
+    help: str = ""
+
+    def to_dict(self) -> dict:
+        return {
+            "name": self.name,
+            "label": self.label,
+            "type": self.type,
+            "default": self.default,
+            "choices": list(self.choices),
+            "help": self.help,
+        }
+
+
+@dataclass(frozen=True)
+class Offer:
+    """An operation that fits a selection, with its form.
+
+    ``arguments`` are fixed ones that go along with the form's; ``count`` says how many places change.
+    """
+
+    operation: str
+    label: str
+    group: str
+    fields: tuple[Field, ...]
+    arguments: Mapping[str, Any]
+    count: int
+    note: str = ""
+
+    def to_dict(self) -> dict:
+        return {
+            "operation": self.operation,
+            "label": self.label,
+            "group": self.group,
+            "fields": [f.to_dict() for f in self.fields],
+            "arguments": dict(self.arguments),
+            "count": self.count,
+            "note": self.note,
+        }
+
+
+class Operation:
+    """One kind of surgery.
+
+    A subclass sets `name` and `order`, and says how it offers itself, applies, and reads in the list of
+    steps. `arguments` always are JSON.
+    """
+
+    name: str = ""
+    order: int = 100
+
+    def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
+        """The forms that fit when `nodes` are selected; none where it makes no sense."""
+        raise NotImplementedError
+
+    def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
+        """Edit the draft; returns how many places changed.
+
+        Raises:
+            SurgeryError: It cannot be done. The caller throws the draft away then.
+        """
+        raise NotImplementedError
+
+    def text(self, arguments: Mapping[str, Any]) -> str:
+        """The step in a few words."""
+        raise NotImplementedError
+
+
+def need(arguments: Mapping[str, Any], name: str, operation: str) -> Any:
+    """An argument that must be there.
+
+    Raises:
+        StepError: It is missing or empty.
+    """
+    value = arguments.get(name)
+    if value is None or value == "" or value == []:
+        raise StepError(f"{operation} needs {name!r}")
+    return value
+
+
+def new_module(draft: Draft, text: Any, old: nn.Module | None) -> tuple[Expression, Any]:
+    """Parse and try the text of something new.
+
+    Returns:
+        The expression, and what it makes: a module on the meta device, or a function.
+
+    Raises:
+        StepError: It does not evaluate, or makes something that is neither.
+    """
+    expr = parse(text)
+    made = evaluate(expr, old, draft.namespace)
+    if isinstance(made, type) and issubclass(made, nn.Module):
+        raise StepError(f"{expr.text!r} is a class; call it: {expr.text}()")
+    if not callable(made):
+        raise StepError(
+            f"{expr.text!r} gives a {type(made).__name__}, not a module or a function; "
+            "write for example nn.Linear(old.in_features, 10)"
+        )
+    return expr, made
+
+
+def suffix_for(made: Any, near: nn.Module | None) -> str:
+    """What moves a new module to where its neighbours are: ``.to(torch.bfloat16)``, often nothing."""
+    if not isinstance(made, nn.Module) or near is None:
+        return ""
+    if not any(True for _ in (*made.parameters(), *made.buffers())):
+        return ""
+    tensor = next((t for t in (*near.parameters(), *near.buffers()) if t.is_floating_point()), None)
+    if tensor is None:
+        return ""
+    parts = []
+    if tensor.device != torch.empty(0).device:
+        parts.append(f'"{tensor.device}"')
+    if tensor.dtype != torch.get_default_dtype():
+        parts.append(str(tensor.dtype))
+    return f".to({', '.join(parts)})" if parts else ""
+
+
+def neighbour(draft: Draft, node: Node) -> nn.Module | None:
+    """A module whose tensors say where new ones must live: the node's own, else its scope's."""
+    if node.kind == "module":
+        try:
+            return draft.module(node.target)
+        except (StepError, AttributeError):
+            pass
+    return draft.model.get_submodule(draft.scope_of(node).path)
+
+
+def literals(expr: Expression, old: nn.Module, made: Any) -> dict[str, str]:
+    """Values for ``old.<attribute>`` that the new module would answer differently, or not at all.
+
+    With them in place of the reads the text can run twice.
+    """
+    import ast
+
+    values: dict[str, str] = {}
+    for n in ast.walk(expr.tree):
+        if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "old":
+            value = getattr(old, n.attr, None)
+            if isinstance(value, (int, float, bool, str, tuple)) and (
+                getattr(made, n.attr, None) != value
+            ):
+                values[n.attr] = repr(value)
+    return values
+
+
+def is_moded(made: Any) -> bool:
+    """Whether a new thing needs the mode of the model that it joins."""
+    return moded(made)
+
+
+def attribute_name(made: Any, expr: Expression) -> str:
+    """What to call a new attribute: ``norm`` for a BatchNorm2d, ``gelu`` for a GELU."""
+    name = type(made).__name__ if isinstance(made, nn.Module) else expr.callee
+    low = name.lower()
+    for piece in ("norm", "dropout", "conv", "linear", "pool", "embedding", "attention", "lstm", "gru"):
+        if piece in low:
+            return piece
+    return low if low.isidentifier() else "added"
+
+
+def class_piece(made: Any, expr: Expression) -> str:
+    """What a class name says of a new thing: ``Norm`` for a BatchNorm2d, ``GELU`` for a GELU."""
+    name = type(made).__name__ if isinstance(made, nn.Module) else expr.callee
+    for piece in ("Norm", "Dropout", "Conv", "Linear", "Pool", "Embedding", "Attention"):
+        if piece in name:
+            return piece
+    return name[:1].upper() + name[1:]

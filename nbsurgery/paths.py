@@ -1,0 +1,64 @@
+"""How source reaches a module: ``model.layer1[0].conv1``, and what assigning to it looks like."""
+
+from __future__ import annotations
+
+import keyword
+from typing import Any
+
+from torch import nn
+
+
+def spelled(root: nn.Module, path: str, variable: str) -> str:
+    """The expression for the module, parameter or attribute at `path` below `variable`.
+
+    Example:
+        >>> from torchvision.models import resnet18
+        >>> spelled(resnet18(), "layer1.0.conv1", "model")
+        'model.layer1[0].conv1'
+    """
+    text, here = variable, root
+    for part in path.split(".") if path else ():
+        text += _step(here, part, text)
+        if text.startswith("\0"):  # a name that only get_submodule can reach: it starts anew
+            text = text[1:]
+        here = _get(here, part)
+    return text
+
+
+def _step(here: Any, part: str, so_far: str) -> str:
+    if indexed(here, part):
+        return f"[{part}]"
+    if isinstance(here, nn.ModuleDict) and part in here._modules:
+        return f'["{part}"]'
+    if part.isidentifier() and not keyword.iskeyword(part):
+        return f".{part}"
+    return f'.get_submodule("{part}")'
+
+
+def indexed(parent: Any, name: str) -> bool:
+    """Whether child `name` is reached by its number, as in ``layer1[0]``."""
+    if not (isinstance(parent, (nn.Sequential, nn.ModuleList)) and name.isdigit()):
+        return False
+    names = list(parent._modules)
+    return name in names and names.index(name) == int(name)
+
+
+def assignment(root: nn.Module, path: str, variable: str, value: str) -> str:
+    """The statement that puts `value` in the place of the module at `path`."""
+    parent, _, name = path.rpartition(".")
+    if path == "":
+        return f"{variable} = {value}"
+    owner = root.get_submodule(parent)
+    target = spelled(root, path, variable)
+    if target.endswith(")"):
+        return f'{variable}.set_submodule("{path}", {value})'
+    assert owner._modules.get(name) is not None or not hasattr(owner, name)
+    return f"{target} = {value}"
+
+
+def _get(here: Any, part: str) -> Any:
+    if isinstance(here, nn.Module):
+        for store in (here._modules, here._parameters, here._buffers):
+            if part in store:
+                return store[part]
+    return getattr(here, part, None)

@@ -1,0 +1,242 @@
+"""Pure edits of one scope's graph: insert, bypass, re-return, drop what is dead, open a child.
+
+Every function takes frozen data and gives new frozen data back. Node ids of the base graph stay as
+they are; nodes that an edit makes get ids of the step that makes them (``"@7#0"``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from .errors import EmissionError, StepError
+from .graph import Graph, Node, Ref, Scope, iter_refs, map_refs
+
+
+def renamed(scope: Scope, change: Callable[[str], Any], only: Iterable[str] | None = None) -> Scope:
+    """The scope with references changed: ``change(id)`` gives a `Ref` or another argument.
+
+    Args:
+        scope: The scope to edit.
+        change: From the id that is read now to what shall be read.
+        only: Ids of the nodes whose arguments change; all by default.
+    """
+    wanted = None if only is None else set(only)
+
+    def edit(node: Node) -> Node:
+        if wanted is not None and node.id not in wanted:
+            return node
+        args = map_refs(node.args, lambda r: change(r.id))
+        kwargs = map_refs(node.kwargs, lambda r: change(r.id))
+        return node.with_(args=args, kwargs=kwargs)
+
+    return scope.with_(nodes=tuple(edit(n) for n in scope.nodes))
+
+
+def reading(scope: Scope, old: str, new: str, *, only: Iterable[str] | None = None) -> Scope:
+    """The scope in which those who read `old` read `new`."""
+    return renamed(scope, lambda id: Ref(new if id == old else id), only)
+
+
+def position(scope: Scope, id: str) -> int:
+    """Where node `id` stands in the scope's order."""
+    for index, node in enumerate(scope.nodes):
+        if node.id == id:
+            return index
+    raise StepError(f"{id!r} is not (or no longer) part of scope {scope.key or 'the root'!r}")
+
+
+def placed(scope: Scope, node: Node, index: int) -> Scope:
+    """The scope with `node` at position `index`."""
+    return scope.with_(nodes=(*scope.nodes[:index], node, *scope.nodes[index:]))
+
+
+def insert_after(scope: Scope, anchor: str, node: Node) -> Scope:
+    """Put `node`, which reads `anchor`, behind it: whoever read the anchor later reads the new node."""
+    index = position(scope, anchor)
+    while scope.nodes[index].kind == "input" and scope.nodes[index + 1 : index + 2]:
+        if scope.nodes[index + 1].kind != "input":  # inputs stay together at the front
+            break
+        index += 1
+    users = [n.id for n in scope.nodes[index + 1 :] if anchor in n.refs]
+    return placed(reading(scope, anchor, node.id, only=users), node, index + 1)
+
+
+def insert_before(scope: Scope, user: str, source: str, node: Node) -> Scope:
+    """Put `node`, which reads `source`, on the edge from `source` to `user`; others keep reading."""
+    changed = reading(scope, source, node.id, only=[user])
+    return placed(changed, node, position(changed, user))
+
+
+def exchanged(scope: Scope, node: Node) -> Scope:
+    """The scope with the node of the same id exchanged."""
+    position(scope, node.id)
+    return scope.with_(nodes=tuple(node if n.id == node.id else n for n in scope.nodes))
+
+
+def bypassed(scope: Scope, id: str, source: str) -> Scope:
+    """The scope without node `id`: whoever read it reads `source`."""
+    changed = reading(scope, id, source)
+    return scope.with_(nodes=tuple(n for n in changed.nodes if n.id != id))
+
+
+def returning(scope: Scope, value: Any) -> Scope:
+    """The scope whose output is the structure `value` of references, without what is then dead."""
+    out = scope.output
+    if out is None:
+        raise StepError(f"scope {scope.key!r} has no output: its run failed")
+    return without_dead(exchanged(scope, out.with_(args=(value,))))
+
+
+def without_dead(scope: Scope) -> Scope:
+    """The scope without nodes that nothing needs.
+
+    Inputs stay. A write in place is alive while what it overwrites is read by someone alive, or came
+    from outside; a call of a module is dead when nobody reads it; other impure nodes stay.
+    """
+    by_id = scope.by_id
+    users: dict[str, set[str]] = {n.id: set() for n in scope.nodes}
+    for node in scope.nodes:
+        for id in node.refs:
+            users.setdefault(id, set()).add(node.id)
+    alive: set[str] = {n.id for n in scope.nodes if n.kind in ("input", "output")}
+    alive |= {n.id for n in scope.nodes if n.impure and not n.writes and n.kind != "module"}
+    while True:
+        before = len(alive)
+        for node in reversed(scope.nodes):
+            if node.id in alive:
+                alive.update(node.refs)
+            elif any(
+                w in alive and _matters(by_id.get(w), node, users, alive, scope)
+                for w in node.writes
+            ):
+                alive.add(node.id)
+        if len(alive) == before:
+            break
+    return scope.with_(nodes=tuple(n for n in scope.nodes if n.id in alive))
+
+
+def _matters(target: Node | None, write: Node, users: dict, alive: set, scope: Scope) -> bool:
+    """Whether a write into `target` is seen by somebody who runs after it."""
+    if target is None or target.kind in ("input", "parameter"):
+        return target is not None and target.kind == "parameter"
+    at = position(scope, write.id)
+    return any(u in alive and position(scope, u) > at for u in users.get(target.id, ()))
+
+
+def overwritten_later(scope: Scope, id: str) -> Node | None:
+    """The first node that overwrites the value of node `id` in place after it was made.
+
+    Follows views one step: a node that returns a view of the value and is itself written counts.
+    """
+    views = {id}
+    for node in scope.nodes[position(scope, id) + 1 :]:
+        if views & set(node.writes):
+            return node
+        if node.type in _VIEWS and node.refs[:1] and node.refs[0] in views:
+            views.add(node.id)
+    return None
+
+
+_VIEWS = {
+    "view", "reshape", "flatten", "permute", "transpose", "squeeze", "unsqueeze", "getitem",
+    "expand", "contiguous", "detach", "alias", "Identity", "Dropout", "Dropout2d", "chunk", "split",
+    "unbind", "narrow", "select", "t", "T",
+}  # fmt: skip
+
+
+def inline(graph: Graph, scope: Scope, call: str) -> Scope:
+    """Open the child scope that node `call` calls: its operations take the place of the call.
+
+    Args:
+        graph: Holds the child's scope (possibly edited).
+        scope: The scope that holds the call.
+        call: Id of the call node.
+
+    Returns:
+        The scope with the child's nodes in it. Their ids stay, so that a node of the child is found
+        again under the same id; their frames are put behind the frames of the call.
+
+    Raises:
+        EmissionError: The child is opaque, or hands over a value that cannot be followed.
+    """
+    node = scope.by_id[call]
+    child = graph.scopes[node.child]
+    if child.opaque:
+        raise EmissionError(f"{child.key} cannot be opened: {child.opaque}")
+    bound: dict[str, Any] = dict(child.bindings)
+    for inp in child.inputs:  # what the caller reads NOW: its arguments may have been rerouted
+        if inp.id in bound:
+            bound[inp.id] = _current(graph, scope, node, inp.id, bound[inp.id])
+    taken = {inp.id: bound.get(inp.id, inp.value) for inp in child.inputs}
+    inner: list[Node] = []
+
+    def follow(ref: Ref) -> Any:
+        return taken.get(ref.id, ref)
+
+    for n in child.nodes:
+        if n.kind in ("input", "output"):
+            continue
+        args, kwargs = map_refs(n.args, follow), map_refs(n.kwargs, follow)
+        if n.glue and n.type == "getitem" and args and not isinstance(args[0], Ref):
+            taken[n.id] = args[0][args[1]]  # the argument was a literal tuple: read its part at once
+            continue
+        inner.append(
+            n.with_(
+                scope=scope.key,
+                args=args,
+                kwargs=kwargs,
+                frames=(*node.frames, *n.frames),
+                writes=tuple(
+                    taken[w].id if isinstance(taken.get(w), Ref) else w for w in n.writes
+                ),
+            )
+        )
+    result = map_refs(child.output.args[0], follow)
+    at = position(scope, call)
+    rest = list(scope.nodes[at + 1 :])
+    value: dict[str, Any] = {call: result}
+    tail: list[Node] = []
+    for n in rest:
+        args = map_refs(n.args, lambda r: value.get(r.id, r))
+        kwargs = map_refs(n.kwargs, lambda r: value.get(r.id, r))
+        if n.glue and n.type in ("getitem", "getattr") and args and not isinstance(args[0], Ref):
+            if call in n.refs or any(id in value for id in n.refs):
+                try:
+                    part = args[0][args[1]] if n.type == "getitem" else getattr(args[0], args[1])
+                except (KeyError, IndexError, TypeError, AttributeError) as error:
+                    raise EmissionError(
+                        f"{child.key} cannot be opened: the reader {n.name!r} of its result "
+                        "cannot be followed"
+                    ) from error
+                value[n.id] = part
+                continue
+        writes = tuple(
+            value[w].id if isinstance(value.get(w), Ref) else w for w in n.writes
+        )
+        tail.append(n.with_(args=args, kwargs=kwargs, writes=writes))
+    return scope.with_(nodes=(*scope.nodes[:at], *inner, *tail))
+
+
+def _current(graph: Graph, scope: Scope, call: Node, input_id: str, recorded: Any) -> Any:
+    """The argument bound to a child's input, in terms of what the (edited) call reads now.
+
+    Bindings were recorded with the base graph. The call's own arguments follow edits, so a recorded
+    reference is looked up by its place in the base call's arguments.
+    """
+    base = graph.by_id.get(call.id, call)
+    old, new = list(iter_refs((base.args, base.kwargs))), list(iter_refs((call.args, call.kwargs)))
+    moved: Mapping[str, Ref] = {}
+    if len(old) == len(new):
+        moved = {o.id: n for o, n in zip(old, new, strict=True)}
+    return map_refs(recorded, lambda r: moved.get(r.id, r))
+
+
+def unique_name(wanted: str, taken: Iterable[str]) -> str:
+    """`wanted`, or `wanted` with the smallest number that makes it new: ``norm``, ``norm_2``, …"""
+    taken = set(taken)
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name

@@ -1,0 +1,198 @@
+"""What a step's ``where`` means on a draft: modules with all their calls, or single calls.
+
+``where`` travels as JSON: a name or glob, ``{"class": "torch.nn.ReLU"}``, ``{"call": "layer1.0.relu_1"}``,
+or a list of these.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from .draft import Draft
+from .errors import SelectionError, StepError, nearest
+from .graph import Graph, Node
+from .select import execution_order, is_glob, known_names, select
+
+
+@dataclass(frozen=True)
+class Target:
+    """One place: the module at `path` with all its calls, or (``path is None``) a single call.
+
+    ``nodes`` are the calls, in execution order.
+    """
+
+    path: str | None
+    nodes: tuple[Node, ...]
+
+    @property
+    def node(self) -> Node:
+        return self.nodes[0]
+
+
+def encode(graph: Graph, model: nn.Module, where: Any) -> Any:
+    """`where` as JSON.
+
+    Raises:
+        SelectionError: It selects nothing, or is of a kind that cannot.
+    """
+    if isinstance(where, (str, dict)):
+        return where
+    if isinstance(where, type):
+        return {"class": f"{where.__module__}.{where.__qualname__}"}
+    if isinstance(where, (list, tuple, set, frozenset)):
+        return [encode(graph, model, w) for w in where]
+    if hasattr(where, "name") and isinstance(getattr(where, "id", None), str):
+        return {"call": where.name}
+    if hasattr(where, "key") and hasattr(where, "path"):
+        return where.key
+    ids = select(graph, model, where)  # a module, an operation or a function of a node
+    if isinstance(where, nn.Module):
+        target = graph.by_id[ids[0]].target
+        return target
+    return [{"call": call_name(graph, id)} for id in ids]
+
+
+def call_name(graph: Graph, id: str) -> str:
+    """The public name of a call: a scope's key for the call of a scope."""
+    node = graph.by_id[id]
+    return node.child if node.child is not None else node.name
+
+
+def spelled_where(where: Any) -> str:
+    """`where` in words, for the list of steps."""
+    if isinstance(where, list):
+        words = [spelled_where(w) for w in where]
+        return ", ".join(words) if len(words) <= 3 else f"{words[0]}, {words[1]}, … ({len(words)})"
+    if isinstance(where, Mapping):
+        if "class" in where:
+            name = where["class"].rpartition(".")[2]
+            return f"every nn.{name}" if where["class"].startswith("torch.nn.") else f"every {name}"
+        return where["call"]
+    return str(where)
+
+
+def class_of(where: Any, namespace: Mapping[str, Any]) -> type | None:
+    """The class that an encoded `where` names, or ``None``."""
+    if not (isinstance(where, Mapping) and "class" in where):
+        return None
+    home, _, name = where["class"].rpartition(".")
+    if home == "__main__" or name in namespace and getattr(namespace[name], "__module__", "") == home:
+        found = namespace.get(name)
+    else:
+        try:
+            found = getattr(importlib.import_module(home), name, None)
+        except ImportError:
+            found = None
+    if not isinstance(found, type):
+        raise SelectionError(f"the class {where['class']!r} cannot be found; is it defined here?")
+    return found
+
+
+def resolve(draft: Draft, where: Any) -> list[Target]:
+    """The places that `where` means on the draft, in execution order.
+
+    A module's path means the module with all its calls; a node means that call only, unless it is the
+    only one. A class or glob means the modules whose every call it matches, and single calls else.
+
+    Raises:
+        SelectionError: Nothing matches; the nearest names are offered.
+    """
+    ids: dict[str, None] = {}
+    single: set[str] = set()
+    for item in where if isinstance(where, list) else [where]:
+        found, calls_only = _ids(draft, item)
+        ids.update(dict.fromkeys(found))
+        if calls_only:
+            single.update(found)
+    live = {n.id: n for n in draft.live_nodes()}
+    ids = {id: None for id in ids if id in live}
+    if not ids:
+        raise SelectionError(
+            f"{spelled_where(where)} matches nothing in the edited model: an earlier step took it away"
+        )
+    order = execution_order(draft.graph)
+    targets: list[Target] = []
+    done: set[str] = set()
+    for id in sorted(ids, key=lambda i: order.get(i, 0)):
+        if id in done:
+            continue
+        node = live[id]
+        if node.kind != "module":
+            targets.append(Target(None, (node,)))
+            continue
+        calls = draft.calls_of(node.target)
+        whole = [c.id for c in calls]
+        if len(calls) == 1 or (all(c in ids for c in whole) and not single & set(whole)):
+            targets.append(Target(node.target, tuple(calls)))
+            done.update(whole)
+        elif all(c in ids for c in whole):  # every call was picked by hand: that is the module
+            targets.append(Target(node.target, tuple(calls)))
+            done.update(whole)
+        else:
+            targets.append(Target(None, (node,)))
+    return targets
+
+
+def _ids(draft: Draft, where: Any) -> tuple[list[str], bool]:
+    """Ids that one entry means, and whether it means single calls."""
+    graph = draft.graph
+    if isinstance(where, Mapping) and "call" in where:
+        name = where["call"]
+        if name in graph.by_name:
+            return [graph.by_name[name].id], True
+        scope = graph.scopes.get(name)
+        if scope is not None and scope.caller is not None:
+            return [scope.caller], True
+        raise SelectionError(f"no call is named {name!r}" + nearest(name, known_names(graph)))
+    cls = class_of(where, draft.namespace)
+    if cls is not None:
+        calls = [
+            n for n in draft.live_nodes() if n.kind == "module" and _is_a(draft, n.target, cls)
+        ]
+        if not calls:
+            types = list(dict.fromkeys(n.type for n in graph.flat if n.kind == "module"))
+            raise SelectionError(
+                f"no module of the class {cls.__name__} is called; called are: "
+                + ", ".join(types[:12])
+            )
+        return [n.id for n in calls], False
+    if not isinstance(where, str):
+        raise SelectionError(
+            f"a {type(where).__name__} selects nothing; pass a name, a glob such as "
+            "'layer*.*.relu', a class, a node, a module or a list of these"
+        )
+    paths = {n.target for n in draft.live_nodes() if n.kind == "module"}
+    if where in paths:
+        return [n.id for n in draft.calls_of(where)], False
+    return select(graph, draft.model, where), not is_glob(where)
+
+
+def _is_a(draft: Draft, path: str, cls: type) -> bool:
+    try:
+        return isinstance(draft.module(path), cls)
+    except (StepError, AttributeError):
+        return False
+
+
+def one(draft: Draft, where: Any, what: str) -> Node:
+    """The single call that `where` means.
+
+    Raises:
+        SelectionError: It means several; says which.
+    """
+    targets = resolve(draft, where)
+    nodes = [n for t in targets for n in t.nodes]
+    if len(nodes) > 1:
+        names = [call_name(draft.graph, n.id) for n in nodes]
+        raise SelectionError(
+            f"{what} needs one place, and {spelled_where(where)} means {len(nodes)}: "
+            + ", ".join(names[:4])
+            + (", …" if len(names) > 4 else "")
+            + "; name one call"
+        )
+    return nodes[0]
