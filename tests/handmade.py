@@ -55,7 +55,7 @@ def net_graph() -> Graph:
             key,
             "Block",
             (
-                n(0, "input", f"{key}.x", "x", "x"),
+                n(0, "input", f"{key}.x", "input", "x"),
                 n(1, "module", f"{key}.lin", "Linear", f"{key}.lin", Ref(f"{key}#0"),
                   facts={"params": 20, "trainable": 20, "macs": 32}),
                 n(2, "module", f"{key}.relu", "ReLU", f"{key}.relu", Ref(f"{key}#1"),
@@ -77,7 +77,7 @@ def net_graph() -> Graph:
         "",
         "Net",
         (
-            r(0, "input", "x", "x", "x"),
+            r(0, "input", "x", "input", "x"),
             r(1, "module", "blocks.0", "Block", "blocks.0", Ref("#0"), child="blocks.0"),
             r(2, "module", "blocks.1", "Block", "blocks.1", Ref("#1"), child="blocks.1"),
             r(3, "function", "relu", "relu", F.relu, Ref("#2")),
