@@ -1,0 +1,94 @@
+"""Lines that repeat while an index counts up become a loop over the container again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from .names import RESERVED, singular
+
+_INDEXED = re.compile(r"(self(?:\.\w+)+|self)\[(\d+)\]")
+_LONGEST_BODY = 9
+
+
+def roll(lines: list[str], find: Callable[[str], Any]) -> list[str]:
+    """Roll up what repeats at least three times.
+
+    Args:
+        lines: Statements, unwrapped.
+        find: Gives the container that a text like ``self.encoder.layer`` names.
+    """
+    out: list[str] = []
+    i = 0
+    while i < len(lines):
+        best = _longest(lines, i)
+        if best is not None:
+            count, period, container, start, body = best
+            where = _slice(container, find(container), start, count)
+            if where is not None:
+                name = _loop_name(container, body)
+                indent = re.match(r"\s*", body[0])[0]
+                out.append(f"{indent}for {name} in {where}:")
+                out += ["    " + line.replace("\0", name) for line in body]
+                i += count * period
+                continue
+        out.append(lines[i])
+        i += 1
+    return out
+
+
+def _longest(lines: list[str], at: int) -> tuple[int, int, str, int, list[str]] | None:
+    best = None
+    for period in range(1, _LONGEST_BODY):
+        first = lines[at : at + period]
+        if len(first) < period or any(line.lstrip().startswith("return") for line in first):
+            break
+        found = [match for line in first for match in _INDEXED.finditer(line)]
+        for container in dict.fromkeys(match[1] for match in found):
+            indices = {int(match[2]) for match in found if match[1] == container}
+            if len(indices) != 1:
+                continue
+            start = indices.pop()
+
+            body = _blank(first, container, start)
+            count = 1
+            while True:
+                block = lines[at + count * period : at + (count + 1) * period]
+                if len(block) < period or _blank(block, container, start + count) != body:
+                    break
+                count += 1
+            if count >= 3 and (best is None or count * period > best[0] * best[1]):
+                best = (count, period, container, start, body)
+    return best
+
+
+def _blank(block: list[str], container: str, index: int) -> list[str]:
+    text = re.escape(container) + rf"\[{index}\]"
+    return [re.sub(text, "\0", line) for line in block]
+
+
+def _slice(text: str, container: Any, start: int, count: int) -> str | None:
+    try:
+        length = len(container)
+    except TypeError:
+        return None
+    if start == 0 and count == length:
+        return text
+    if type(container) not in (nn.Sequential, nn.ModuleList, list, tuple):
+        return None  # a slice of a subclass calls the subclass's own __init__
+    end = "" if start + count == length else str(start + count)
+    return f"{text}[{start or ''}:{end}]"
+
+
+def _loop_name(container: str, body: list[str]) -> str:
+    name = singular(container.rpartition(".")[2]) if container != "self" else "module"
+    text = "\n".join(body)
+    base = name
+    for suffix in ("", "_i", "_item"):
+        name = base + suffix
+        if name not in RESERVED and not re.search(rf"\b{name}\b", text):
+            return name
+    return base + "_of_all"

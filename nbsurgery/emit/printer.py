@@ -1,0 +1,482 @@
+"""A scope's graph as the class that its author would have typed."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from ..errors import EmissionError
+from ..graph import Graph, Node, Ref, Scope, map_refs
+from . import format, loops, source
+from .expressions import ATOM, INPLACE, INPLACE_METHODS, Writer, quoted
+from .names import identifier, is_name
+from .plan import Plan, is_inplace_statement, out_of_place
+from .specialised import guards
+
+_ROUNDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A piece of emitted text.
+
+    Attributes:
+        imports: The import lines that it needs.
+        text: The text, formatted, without a last newline.
+        keeps: What it takes over from the old module, in order: names of its attributes.
+    """
+
+    imports: tuple[str, ...]
+    text: str
+    keeps: tuple[str, ...] = ()
+
+
+def print_class(
+    graph: Graph,
+    scope: Scope,
+    module: nn.Module,
+    *,
+    name: str,
+    arg: str,
+    doc: str | None = None,
+    new: Mapping[str, str] = types.MappingProxyType({}),
+    names: Mapping[str, str] = types.MappingProxyType({}),
+    form: str = "copy",
+    allow_specialised: bool = False,
+) -> Printed:
+    """Print the forward of one scope, edited or not, as a class.
+
+    Args:
+        graph: The graph that the scope belongs to; it knows the other scopes and what was decided.
+        scope: The scope to print, with its edits in it.
+        module: The module of that scope, as it was before the edit.
+        name: Name of the class.
+        arg: What ``__init__`` calls the old module.
+        doc: Docstring.
+        new: Modules that the edit adds: attribute to source text, complete.
+        names: Wanted variable names by node id.
+        form: ``"copy"`` makes an `nn.Module` that takes what forward uses from the old module;
+            ``"sub"`` makes a subclass of the old class with another forward.
+        allow_specialised: Print a scope whose run decided on concrete values with a guard that
+            raises where another value comes, instead of refusing.
+
+    Raises:
+        EmissionError: The scope has no text that would be right; the message names it and says why.
+    """
+    if scope.opaque:
+        where = scope.key or "the model"
+        raise EmissionError(f"{where} ({scope.type}) can't be written as code: {scope.opaque}")
+    forced: dict[str, str] = {}
+    for _ in range(_ROUNDS):
+        body = _Body(graph, scope, module, new, names, forced)
+        checks = guards(body.w, allow_specialised)
+        signature, lines = body.write()
+        fresh = {id: n for id, n in body.conflicts.items() if id not in forced and id not in names}
+        if not fresh:
+            break
+        forced.update(fresh)
+    return _Class(body.w, signature, checks + lines, name, arg, doc, new, form).printed()
+
+
+class _Body:
+    """The statements of a forward."""
+
+    def __init__(self, graph, scope, module, new, wanted, forced):
+        self.w = Writer(graph, scope, module, new)
+        self.wanted, self.forced = wanted, forced
+        self.conflicts: dict[str, str] = {}
+        self._prune()
+        out_of_place(self.w)
+        self.signature = self._signature()
+
+    def _prune(self) -> None:
+        """Drop what nobody reads and nothing needs to run."""
+        nodes = list(self.w.nodes)
+        read: set[str] = set()
+        kept: list[Node] = []
+        for node in reversed(nodes):
+            needed = node.kind in ("input", "output", "module") or node.impure or node.writes
+            if needed or node.id in read:
+                kept.append(node)
+                read.update(node.refs)
+        self.w.load(kept[::-1])
+
+    # ------------------------------------------------------------------ signature
+
+    def _signature(self) -> str:
+        w = self.w
+        inputs = [n for n in w.nodes if n.kind == "input"]
+        if any(n.step is not None for n in inputs):  # an edit says what goes in
+            for node in inputs:
+                w.names[node.id] = identifier(node.target)
+            w.parameters = tuple(w.names[n.id] for n in inputs)
+            return ", ".join(["self", *w.parameters])
+        hidden = [n for n in inputs if n.id in w.scope.stowaways]
+        if any(w.users[n.id] for n in hidden):
+            raise w.refuse(
+                f"the value {hidden[0].name!r} reaches its forward by another way than the call"
+            )
+        try:
+            parameters = list(inspect.signature(type(w.module).forward).parameters.values())[1:]
+        except (TypeError, ValueError):
+            raise w.refuse("its forward has no signature that could be read") from None
+        w.parameters = tuple(p.name for p in parameters)
+        rest = {n.target: n for n in inputs if n not in hidden}
+        texts, star = ["self"], False
+        several = several_named = None
+        for p in parameters:
+            own = p.name if is_name(p.name) or p.name in ("input", "type", "str") else p.name + "_"
+            if p.kind is p.VAR_POSITIONAL:
+                several, star = own, True
+                texts.append("*" + own)
+                continue
+            if p.kind is p.VAR_KEYWORD:
+                several_named = own
+                continue
+            if p.kind is p.KEYWORD_ONLY and not star:
+                texts.append("*")
+                star = True
+            texts.append(own if p.default is inspect._empty else f"{own}={self._default(p)}")
+            if p.name in rest:
+                w.names[rest.pop(p.name).id] = own
+        for target, node in rest.items():
+            match = re.fullmatch(rf"{several}_(\d+)", target) if several else None
+            if match:
+                w.names[node.id] = f"{several}[{match[1]}]"
+            elif several_named:
+                w.names[node.id] = target
+                texts.append(f"{target}=None")
+            elif w.users[node.id]:
+                raise w.refuse(f"its input {target!r} is no parameter of its forward")
+            else:
+                w.names[node.id] = identifier(target)
+        if several_named:
+            texts.append("**" + several_named)
+        return ", ".join(texts)
+
+    def _default(self, parameter: inspect.Parameter) -> str:
+        try:
+            return self.w.text(parameter.default)
+        except EmissionError:
+            return "None"
+
+    # ------------------------------------------------------------------ statements
+
+    def write(self) -> tuple[str, list[str]]:
+        w = self.w
+        self.plan = plan = Plan(w, self.wanted, self.forced)
+        output = w.scope.output
+        if output is None:
+            raise w.refuse("the run stopped inside it")
+        output = next(n for n in w.nodes if n.kind == "output")
+        handed = {item.id for _, items in plan.unpack.values() for item in items.values()}
+        statements = [n for n in plan.body if n.id not in plan.inside and n.id not in handed]
+        self._lifetimes(statements)
+        self.holder = {name: id for id, name in w.names.items()}  # variable → whose value it holds
+        self.lines = list(plan.head)
+        self.depth = 0
+        self.open: list[str] = []
+        for i, node in enumerate(statements):
+            self._statement(node, i)
+        if self.open:
+            raise w.refuse("it returns from inside a with block")
+        self._return(output)
+        return self.signature, loops.roll(self.lines, self._container)
+
+    def _lifetimes(self, statements: list[Node]) -> None:
+        """After which statement nobody reads a value any more, through what is written inside."""
+        w, plan = self.w, self.plan
+        position = {n.id: i for i, n in enumerate(statements)}
+        for id, (_, items) in plan.unpack.items():
+            if id in position:
+                position.update({item.id: position[id] for item in items.values()})
+        placed: dict[str, int] = {}
+        for node in reversed(w.nodes):
+            if node.kind == "output":
+                placed[node.id] = len(statements)
+            elif node.id in position:
+                placed[node.id] = position[node.id]
+            else:
+                placed[node.id] = max((placed[u.id] for u in w.users[node.id]), default=-1)
+        self.last = {n.id: max((placed[u.id] for u in w.users[n.id]), default=-1) for n in w.nodes}
+        for node in reversed(plan.body):
+            if node.id in plan.inside:
+                for ref in node.refs:
+                    self.last[ref] = max(self.last[ref], self.last[node.id])
+
+    def _live(self, name: str, at: int) -> bool:
+        holder = self.holder.get(name)
+        return holder is not None and self.last.get(holder, -1) > at
+
+    def _add(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+    def _hold(self, id: str, name: str) -> None:
+        self.w.names[id] = name
+        self.holder[name] = id
+
+    def _statement(self, node: Node, i: int) -> None:
+        w = self.w
+        if self._context(node):
+            return
+        target = node.target
+        label = getattr(target, "__name__", target) if node.kind in ("function", "method") else ""
+        if label in ("setitem", "__setitem__"):
+            base, index, value = node.args
+            self._add(f"{w.text(base, ATOM)}[{w.subscript(index)}] = {w.text(value)}")
+            self._same_variable(node, base)
+            return
+        if target is setattr:
+            base, attribute, value = node.args
+            self._add(f"{w.text(base, ATOM)}.{attribute} = {w.text(value)}")
+            return
+        if is_inplace_statement(w, node):
+            base, value = node.args
+            left = w.text(base, ATOM)
+            symbol = INPLACE.get(target) or INPLACE_METHODS[target]
+            self._add(f"{left} {symbol} {w.text(value)}")
+            if not self._same_variable(node, base):
+                w.spelled[node.id] = left
+            return
+        if node.id in self.plan.unpack:
+            self._unpacking(node, i)
+            return
+        text = w.operation(node)[0]
+        if not w.users[node.id]:
+            self._add(text)
+            return
+        if self._plain_statement(node):
+            self._add(text)
+            self._same_variable(node, node.args[0])
+            return
+        name = self._name(node, i)
+        text = w.operation(node)[0]  # a renamed variable may stand in it
+        self._hold(node.id, name)
+        self._add(f"{name} = {text}")
+
+    def _plain_statement(self, node: Node) -> bool:
+        """``x.clamp_(0)`` on a line of its own: the variable stays."""
+        w = self.w
+        if not (node.writes and node.kind == "method" and str(node.target).endswith("_")):
+            return False
+        base = node.args[0]
+        if not isinstance(base, Ref) or w.names.get(base.id) not in self.holder:
+            return False
+        file, written = w.written(node)
+        alone = file is not None and isinstance(file.parent.get(written), ast.Expr)
+        return alone and self.holder[w.names[base.id]] == base.id
+
+    def _same_variable(self, node: Node, base: Any) -> bool:
+        """After an in-place operation the variable holds this node too."""
+        names = self.w.names
+        if not isinstance(base, Ref) or base.id not in names:
+            return False
+        name = names[node.id] = names[base.id]
+        if self.holder.get(name) == base.id:
+            self.last[node.id] = max(self.last[node.id], self.last[base.id])
+            self.holder[name] = node.id
+        return True
+
+    def _unpacking(self, node: Node, i: int) -> None:
+        wanted, items = self.plan.unpack[node.id]
+        left = []
+        for k in range(len(wanted)):
+            item = items.get(k)
+            if item is None or not self.w.users[item.id]:
+                left.append("_")
+                continue
+            name = self._name(item, i)
+            self._hold(item.id, name)
+            left.append(name)
+        for item in items.values():  # their own names must not appear on the right
+            self.w.names.pop(item.id, None)
+        text = self.w.operation(node)[0]
+        for k, item in items.items():
+            if left[k] != "_":
+                self._hold(item.id, left[k])
+        comma = "," if len(left) == 1 else ""
+        self._add(f"{', '.join(left)}{comma} = {text}")
+
+    def _context(self, node: Node) -> bool:
+        """Entering and leaving ``no_grad``, ``enable_grad`` and ``autocast``."""
+        if node.kind != "function":
+            return False
+        helper = getattr(node.target, "__name__", "")
+        if helper in ("grad_enter", "autocast_enter"):
+            self.w.imports.torch()
+            if helper == "grad_enter":
+                what = "torch.enable_grad()" if node.args[0] else "torch.no_grad()"
+            else:
+                device, dtype, enabled = node.args[:3]
+                how = f"dtype={dtype}" if enabled else "enabled=False"
+                what = f"torch.autocast({quoted(device)}, {how})"
+            self._add(f"with {what}:")
+            self.depth += 1
+            self.open.append(node.id)
+            return True
+        if helper in ("grad_exit", "autocast_exit"):
+            if not self.open or node.args[:1] != (Ref(self.open[-1]),):
+                raise self.w.refuse("its with blocks cross")
+            self.open.pop()
+            self.depth -= 1
+            if self.lines[-1].endswith(":"):
+                self._add("    pass")
+            return True
+        return False
+
+    def _return(self, output: Node) -> None:
+        value = output.args[0] if output.args else None
+        text = self.w.text(value)
+        if type(value) is tuple and len(value) > 1 and text.startswith("("):
+            text = text[1:-1]
+        match = re.match(r"(\w+) = (.*)$", self.lines[-1]) if self.lines else None
+        if match and match[1] == text:
+            self.lines[-1] = f"return {match[2]}"
+        else:
+            self.lines.append(f"return {text}")
+
+    def _container(self, text: str) -> Any:
+        value: Any = self.w.module
+        for part in text.split(".")[1:]:
+            value = getattr(value, part)
+        return value
+
+    # ------------------------------------------------------------------ names of variables
+
+    def _name(self, node: Node, i: int) -> str:
+        """The variable for a value: the author's, else one that fits, and none that is still read."""
+        wish = self.plan.wish.get(node.id)
+        if wish and self._live(wish, i):
+            self._make_room(node, wish, i)
+        candidates = ([wish] if wish else []) + self._ideas(node, i)
+        for name in candidates:
+            if self._free(name, i):
+                return name
+        base = candidates[0] if candidates and is_name(candidates[0]) else "value"
+        k = 1
+        while not self._free(f"{base}_{k}", i):
+            k += 1
+        return f"{base}_{k}"
+
+    def _free(self, name: str, i: int) -> bool:
+        return is_name(name) and name not in self.w.imports.bound and not self._live(name, i)
+
+    def _make_room(self, node: Node, wish: str, i: int) -> None:
+        """The wanted variable is still read: keep its value under the author's second name for it."""
+        w = self.w
+        held = self.holder[wish]
+        other = source.second_name(node.frames, wish) if node.frames else None
+        if other and self._free(other, i) and is_name(wish):
+            self._add(f"{other} = {wish}")
+            for id, name in list(w.names.items()):
+                if name == wish and (id == held or self.last.get(id, -1) > i):
+                    w.names[id] = other
+            self.holder[other] = held
+            del self.holder[wish]
+        elif w.by_id[held].kind != "input":
+            self.conflicts[held] = self._own_name(w.by_id[held])
+
+    def _own_name(self, node: Node) -> str:
+        """What a value is called after what made it: ``layer1`` for ``self.layer1(x)``."""
+        if node.kind == "module":
+            parts = [p for p in node.target.split(".") if not p.isdigit()]
+            return identifier(parts[-1]) if parts else "out"
+        return identifier({"add": "total", "iadd": "total"}.get(node.type, node.type))
+
+    def _ideas(self, node: Node, i: int) -> list[str]:
+        w, ideas = self.w, []
+        for ref in node.refs:
+            made = w.by_id[ref]
+            name = w.names.get(ref, "")
+            if made.outputs and node.outputs and name.isidentifier() and self.last[ref] <= i:
+                ideas.append(name)
+                break
+        if node.kind == "module":
+            ideas.append(self._own_name(node))
+        elif isinstance(node.value, int):
+            ideas += ["n", "size"]
+        elif node.type in ("getitem",):
+            index = node.args[1]
+            ideas.append(identifier(index) if isinstance(index, str) else "part")
+        elif node.type in _PLAIN_RESULTS:
+            ideas.append("out")
+        else:
+            ideas.append(identifier(node.type))
+        return ideas
+
+
+_PLAIN_RESULTS = ("add", "iadd", "view", "reshape", "permute", "transpose", "mul", "sub", "truediv")
+
+
+class _Class:
+    """The class around the statements."""
+
+    def __init__(self, w: Writer, signature, lines, name, arg, doc, new, form):
+        self.w, self.signature, self.lines = w, signature, lines
+        self.name, self.arg, self.doc, self.new, self.form = name, arg, doc, new, form
+        self.is_container = isinstance(w.module, nn.Sequential) and any(k.isdigit() for k in w.used)
+
+    def printed(self) -> Printed:
+        w, keeps = self.w, ()
+        if self.form == "sub":
+            head = [f"class {self.name}({w.refer(type(w.module))}):"]
+            if self.doc:
+                head += [format.docstring(self.doc, "    "), ""]
+        else:
+            if w.passed_self:
+                raise w.refuse("it hands itself on, so a copy of its parts can't stand in for it")
+            init, keeps = self._init()
+            w.imports.nn()
+            base = "nn.Sequential" if self.is_container else "nn.Module"
+            head = [f"class {self.name}({base}):"]
+            if self.doc:
+                head += [format.docstring(self.doc, "    "), ""]
+            head.append(f"    def __init__(self, {self.arg}):")
+            head += ["        " + line for line in init]
+            head.append("")
+        text = "\n".join(
+            [
+                *head,
+                f"    def forward({self.signature}):",
+                *("        " + line for line in self.lines),
+            ]
+        )
+        return Printed(tuple(w.imports.lines), format.fit(text), keeps)
+
+    def _init(self) -> tuple[list[str], tuple[str, ...]]:
+        module, arg = self.w.module, self.arg
+        used = {name: paths for name, paths in self.w.used.items() if name != "training"}
+        lines = ["super().__init__()", f"self.training = {arg}.training"]
+        if self.is_container:
+            count = max(int(k) for k in used if k.isdigit()) + 1
+            part = f"*{arg}" if count == len(module) else f"*{arg}[:{count}]"
+            lines[0] = f"super().__init__({part})"
+            used = {k: v for k, v in used.items() if not k.isdigit()}
+        order = [*vars(module), *module._parameters, *module._buffers, *module._modules]
+        rank = {name: i for i, name in enumerate(order)}
+        keeps = sorted(used, key=lambda name: rank.get(name, len(rank)))
+        for name in keeps:
+            lines.append(self._take(name))
+        lines += [f"self.{name} = {text}" for name, text in self.new.items()]
+        return lines, tuple(keeps)
+
+    def _take(self, name: str) -> str:
+        module, arg = self.w.module, self.arg
+        if not name.isidentifier():
+            return f"self.add_module({quoted(name)}, {arg}.get_submodule({quoted(name)}))"
+        if name in module._buffers:
+            keep = ", persistent=False" if name in module._non_persistent_buffers_set else ""
+            return f'self.register_buffer("{name}", {arg}.{name}{keep})'
+        return f"self.{name} = {arg}.{name}"
+
+
+def rename(value: Any, table: Mapping[str, str]) -> Any:
+    """The argument with references renamed."""
+    return map_refs(value, lambda ref: Ref(table.get(ref.id, ref.id)))

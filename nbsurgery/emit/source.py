@@ -1,0 +1,283 @@
+"""What the author wrote: from the position of an operation to its expression, its names and its function."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import linecache
+import os
+import types
+from collections.abc import Sequence
+
+import torch
+
+from ..graph import Frame
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+Names = "str | list | None"
+
+
+class File:
+    """One source file: its lines, its tree, and the way from a position to an expression."""
+
+    def __init__(self, filename: str):
+        text = "".join(linecache.getlines(filename))
+        self.lines = text.split("\n")
+        self.tree = ast.parse(text)
+        self.parent: dict[ast.AST, ast.AST] = {}
+        self._at: dict[tuple, ast.AST] = {}
+        self._call_ends: dict[tuple, ast.Call] = {}
+        for node in ast.walk(self.tree):
+            for child in ast.iter_child_nodes(node):
+                self.parent[child] = node
+            if not isinstance(node, (ast.expr, ast.stmt)):
+                continue
+            key = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
+            if key not in self._at or isinstance(node, ast.expr):
+                self._at[key] = node
+            if isinstance(node, ast.Call):
+                self._call_ends[node.end_lineno, node.end_col_offset] = node
+
+    def at(self, position: tuple) -> ast.AST | None:
+        """The expression or statement at a position of the bytecode.
+
+        A call in a chain that runs over several lines begins, for Python, at its own name: such
+        a call is found by where it ends.
+        """
+        if position is None or None in position:
+            return None
+        return self._at.get(tuple(position)) or self._call_ends.get((position[1], position[3]))
+
+    def statement(self, node: ast.AST) -> ast.stmt | None:
+        """The statement that holds an expression."""
+        while node is not None and not isinstance(node, ast.stmt):
+            node = self.parent.get(node)
+        return node
+
+    def chain(self, node: ast.AST):
+        """The expression and the expressions around it, up to its statement."""
+        while node is not None and not isinstance(node, ast.stmt):
+            yield node
+            node = self.parent.get(node)
+
+    def holds(self, outer: ast.AST, inner: ast.AST) -> bool:
+        """Whether the expression `inner` is written inside `outer`, in one statement."""
+        node = inner
+        while node is not None and not isinstance(node, ast.stmt):
+            node = self.parent.get(node)
+            if node is outer:
+                return True
+        return False
+
+
+@functools.lru_cache(256)
+def _file(filename: str, stamp: tuple) -> File | None:
+    try:
+        return File(filename)
+    except (SyntaxError, OSError, UnicodeDecodeError, ValueError):
+        return None
+
+
+def file(filename: str) -> File | None:
+    """The parsed file, or ``None`` where there is no source. Cells of a notebook count as files."""
+    entry = linecache.cache.get(filename)
+    stamp = tuple(entry[:2]) if entry and len(entry) > 1 else ()
+    return _file(filename, stamp)
+
+
+def is_torch(filename: str) -> bool:
+    """Whether a file belongs to torch itself: nobody's variable names."""
+    return filename.startswith(_TORCH)
+
+
+def expression(frame: Frame) -> tuple[File | None, ast.AST | None]:
+    """The file of a frame and what stands at its position."""
+    source = file(frame.file)
+    return (None, None) if source is None else (source, source.at(frame.position))
+
+
+def through(source: File, node: ast.AST) -> ast.AST:
+    """Walk out of ``E if c else other`` and ``a or E``: the value is the same one."""
+    while True:
+        parent = source.parent.get(node)
+        if (
+            isinstance(parent, ast.IfExp)
+            and parent.test is not node
+            or isinstance(parent, ast.BoolOp)
+            and parent.values[-1] is node
+        ):
+            node = parent
+        else:
+            return node
+
+
+def effective(frames: Sequence[Frame]) -> tuple[int, File, ast.AST, ast.AST] | None:
+    """Where the value of an operation gets its name: ``(depth, file, widest, own expression)``.
+
+    Hops out of a function as long as the expression is what the function returns.
+    """
+    depth = len(frames) - 1
+    while depth >= 0:
+        source, node = expression(frames[depth])
+        if node is None:
+            return None
+        if not isinstance(node, ast.expr):
+            return depth, source, node, node
+        widest = through(source, node)
+        if not isinstance(source.parent.get(widest), ast.Return) or depth == 0:
+            return depth, source, widest, node
+        depth -= 1
+    return None
+
+
+def targets(source: File, node: ast.AST) -> Names:
+    """The name that an expression is assigned to, a list for an unpacking, ``None`` for neither."""
+    if isinstance(node, ast.AugAssign):
+        return node.target.id if isinstance(node.target, ast.Name) else None
+    parent = source.parent.get(node)
+    if isinstance(parent, ast.Assign) and parent.value is node:
+        for target in parent.targets:
+            if isinstance(target, ast.Name):
+                return target.id
+        return names_of(parent.targets[0]) if is_sequence(parent.targets[0]) else None
+    if isinstance(parent, ast.AnnAssign) and isinstance(parent.target, ast.Name):
+        return parent.target.id if parent.value is node else None
+    if isinstance(parent, ast.NamedExpr):
+        return parent.target.id
+    statement = source.parent.get(parent)
+    if isinstance(parent, ast.Tuple) and isinstance(statement, ast.Assign):  # a, b = f(x), g(x)
+        target = statement.targets[0]
+        if isinstance(target, ast.Tuple) and len(target.elts) == len(parent.elts):
+            name = target.elts[parent.elts.index(node)]
+            return name.id if isinstance(name, ast.Name) else None
+    return None
+
+
+def is_sequence(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Tuple, ast.List))
+
+
+def names_of(target: ast.AST):
+    """The names of an assignment's target; ``"*"`` for a starred one, ``None`` for no name."""
+    if isinstance(target, ast.Name):
+        return target.id
+    if is_sequence(target):
+        return [names_of(item) for item in target.elts]
+    return "*" if isinstance(target, ast.Starred) else None
+
+
+def own_methods(cls: type) -> dict[types.CodeType, tuple[str, types.FunctionType]]:
+    """The methods of a module class and its bases, by code object: name and function."""
+    found: dict = {}
+    for base in cls.__mro__:
+        if base is torch.nn.Module or base is object:
+            break
+        for name, value in vars(base).items():
+            if isinstance(value, property):
+                value = value.fget
+            elif isinstance(value, (staticmethod, classmethod)):
+                value = value.__func__
+            elif not callable(value):
+                continue
+            try:
+                value = inspect.unwrap(value)
+            except ValueError:
+                continue
+            if isinstance(value, types.FunctionType):
+                found.setdefault(value.__code__, (name, value))
+    return found
+
+
+@functools.lru_cache(1024)
+def function_def(code: types.CodeType) -> ast.FunctionDef | None:
+    """The ``def`` that a code object was compiled from."""
+    source = file(code.co_filename)
+    if source is None:
+        return None
+    first = code.co_firstlineno
+    for node in ast.walk(source.tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == code.co_name:
+            if node.lineno == first or any(d.lineno == first for d in node.decorator_list):
+                return node
+    return None
+
+
+@functools.lru_cache(1024)
+def constants_of(code: types.CodeType) -> dict[str, ast.expr]:
+    """The local names that one plain assignment makes, with its expression."""
+    definition = function_def(code)
+    if definition is None:
+        return {}
+    values: dict[str, list] = {}
+
+    def forget(target: ast.AST) -> None:
+        for node in ast.walk(target):
+            if isinstance(node, ast.Name):
+                values.setdefault(node.id, []).extend([None, None])
+
+    for arg in definition.args.args + definition.args.kwonlyargs:
+        values.setdefault(arg.arg, []).append(None)
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    values.setdefault(target.id, []).append(node.value)
+                else:
+                    forget(target)
+        elif isinstance(
+            node, (ast.AugAssign, ast.AnnAssign, ast.For, ast.NamedExpr, ast.comprehension)
+        ):
+            forget(node.target)
+        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+            forget(node.optional_vars)
+    return {k: v[0] for k, v in values.items() if len(v) == 1 and v[0] is not None}
+
+
+@functools.lru_cache(1024)
+def untouched_parameters(code: types.CodeType) -> frozenset[str]:
+    """The parameters that the function never assigns."""
+    definition = function_def(code)
+    if definition is None:
+        return frozenset()
+    names = {arg.arg for arg in definition.args.args + definition.args.kwonlyargs}
+    stored = {
+        node.id
+        for node in ast.walk(definition)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del))
+    }
+    return frozenset(names - stored)
+
+
+def second_name(frames: Sequence[Frame], name: str) -> str | None:
+    """The other name that the author gave to what `name` holds: ``residual`` in ``residual = x``."""
+    for frame in reversed(frames):
+        definition = function_def(frame.code)
+        if definition is None:
+            continue
+        best = None
+        for node in ast.walk(definition):
+            if not (isinstance(node, ast.Assign) and len(node.targets) == 1):
+                continue
+            target, value = node.targets[0], node.value
+            if not isinstance(target, ast.Name) or node.lineno > frame.line or target.id == name:
+                continue
+            if isinstance(value, ast.Name) and value.id == name:
+                if best is None or node.lineno > best.lineno:
+                    best = node
+            elif isinstance(value, ast.IfExp) and best is None:
+                if isinstance(value.orelse, ast.Name) and value.orelse.id == name:
+                    best = node
+        if best is not None:
+            return best.targets[0].id
+    return None
+
+
+def unpacking_of(code: types.CodeType, name: str) -> list | None:
+    """The names in ``a, b = name`` where the function writes that."""
+    definition = function_def(code)
+    for node in ast.walk(definition) if definition is not None else ():
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+            if node.value.id == name and isinstance(node.targets[0], ast.Tuple):
+                return names_of(node.targets[0])
+    return None
