@@ -1,0 +1,1 @@
+"""One file per family of operations; each registers its explanations with `words`."""
