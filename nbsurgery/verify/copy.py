@@ -320,7 +320,7 @@ class Copier:
             return new
         try:
             return self._remember(old, copy.deepcopy(old, self._memo))
-        except Exception as error:  # noqa: BLE001: a file, a handle: any error of any library
+        except Exception as error:  # noqa: BLE001  a file, a handle: any error of any library
             self.notes.append(
                 f"an attribute of type {kind.__name__} cannot be copied and is shared "
                 f"({type(error).__name__})"
