@@ -13,6 +13,8 @@ from .errors import (
     StepError,
     SurgeryError,
 )
+
+# `capture` is a package of the same name as well: views loads it first, then the name is bound.
 from .views import ModelGraph, Node, Scope, Table, capture
 
 __version__ = "0.1.0"

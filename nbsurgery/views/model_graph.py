@@ -10,6 +10,8 @@ import torch
 from torch import nn
 
 from .. import graph as data
+from ..capture import capture as record
+from ..capture import replay
 from ..errors import CaptureError, ModelFailed, SelectionError, SurgeryError
 from ..select import execution_order, is_glob, select, unknown_name
 from .node import Node
@@ -202,8 +204,6 @@ class ModelGraph(Mapping):
         Raises:
             ReplayRefused: A decision of the recorded run does not hold for this input.
         """
-        from ..capture import replay
-
         return replay(self.data, self.model, args, kwargs)
 
     def table(self, *, width: int | None = None) -> Table:
@@ -365,8 +365,6 @@ def capture(
         >>> [node.name for node in graph.nodes]
         ['input', '0', '1', 'output']
     """
-    from .. import capture as engine
-
     if not isinstance(model, nn.Module):
         raise CaptureError(
             f"capture takes a torch.nn.Module, not a {type(model).__name__}; "
@@ -377,7 +375,7 @@ def capture(
             raise CaptureError("pass either the inputs themselves or input_size, not both")
         args = example_inputs(model, input_size)
     try:
-        return ModelGraph(engine.capture(model, args, kwargs), model)
+        return ModelGraph(record(model, args, kwargs), model)
     except ModelFailed as error:
         if isinstance(error.graph, data.Graph):
             error.graph = ModelGraph(error.graph, model)
