@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from ..graph import Graph, Node, Ref, Tensor
+from ..graph import Graph, Node, Ref, Tensor, iter_refs
 
 Words = Callable[["Subject"], "str | None"]
 
@@ -24,8 +24,8 @@ class Subject:
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors that went in: the first output of each value read."""
-        read = [self.graph.by_id[id] for id in self.node.refs]
+        """The tensors that went in, one for each argument: the first output of each value read."""
+        read = [self.graph.by_id[ref.id] for ref in iter_refs((self.node.args, self.node.kwargs))]
         return tuple(node.outputs[0] for node in read if node.outputs)
 
     @property
