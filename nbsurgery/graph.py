@@ -136,6 +136,9 @@ class Scope:
             in `stowaways`.
         stowaways: Ids of input nodes that are no parameters of ``forward``.
         opaque: ``None``, or one sentence: why this ``forward`` cannot be re-expressed as code.
+        places: For each input node that is a parameter, where the call passes it: an index of
+            ``args`` or a name in ``kwargs``. The call node's arguments are what counts when they differ
+            from `bindings` (after an edit).
     """
 
     key: str
@@ -146,6 +149,7 @@ class Scope:
     bindings: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
     stowaways: tuple[str, ...] = ()
     opaque: str | None = None
+    places: Mapping[str, int | str] = field(default_factory=lambda: _EMPTY)
 
     @property
     def inputs(self) -> tuple[Node, ...]:

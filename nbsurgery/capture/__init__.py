@@ -1,0 +1,6 @@
+"""Capture: one run of a model recorded as a tree of small graphs, and its replay."""
+
+from nbsurgery.capture.main import capture
+from nbsurgery.capture.replay import replay
+
+__all__ = ["capture", "replay"]

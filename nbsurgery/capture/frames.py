@@ -1,0 +1,135 @@
+"""Where the author wrote an operation: the call stack, cheap while recording, exact positions later."""
+
+from __future__ import annotations
+
+import dis
+import linecache
+import os
+import sys
+import sysconfig
+from types import CodeType
+
+import torch
+
+from nbsurgery.graph import Frame
+
+_SKIP, _KEEP, _BORDER = 0, 1, 2
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
+_SITE = tuple({sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]})
+# Files through which Python operators reach a mode: the operator itself stands one frame above.
+_WRAPPERS = tuple(_TORCH + name for name in ("_tensor.py", "overrides.py", "functional.py"))
+_EXACT = sys.version_info >= (3, 11)
+
+_kind: dict[CodeType, int] = {}
+_bytes: dict[CodeType, bytes] = {}
+_positions: dict[CodeType, list] = {}
+_frames: dict[tuple, Frame] = {}
+_wrapper: dict[CodeType, bool] = {}
+
+
+def border(function) -> None:
+    """Declare that the stack of an operation ends where `function` runs."""
+    _kind[function.__code__] = _BORDER
+
+
+def _classify(code: CodeType) -> int:
+    file = code.co_filename
+    if file.startswith((_OURS, _TORCH)):
+        kind = _SKIP
+    elif file.startswith("<"):  # cells of older IPython are authors' text; generated code is not
+        kind = _KEEP if file.startswith(("<ipython", "<stdin", "<string")) else _SKIP
+        if code.co_name.startswith("__") and file == "<string>":
+            kind = _SKIP  # methods that dataclasses write
+    elif file.startswith(_STDLIB) and not file.startswith(_SITE):
+        kind = _SKIP
+    else:
+        kind = _KEEP
+    _kind[code] = kind
+    return kind
+
+
+def walk(depth: int = 2) -> tuple:
+    """The author's frames from here up to the border, outermost first, not yet resolved."""
+    frame = sys._getframe(depth)
+    found = []
+    known = _kind
+    while frame is not None:
+        code = frame.f_code
+        kind = known.get(code)
+        if kind is None:
+            kind = _classify(code)
+        if kind == _KEEP:
+            found.append((code, frame.f_lasti, 0 if _EXACT else frame.f_lineno))
+        elif kind == _BORDER:
+            break
+        frame = frame.f_back
+    found.reverse()
+    return tuple(found)
+
+
+def resolve(raw: tuple) -> tuple[Frame, ...]:
+    """Frames with exact positions for what `walk` noted."""
+    return tuple(_resolve(entry) for entry in raw)
+
+
+def _resolve(entry: tuple) -> Frame:
+    frame = _frames.get(entry)
+    if frame is None:
+        code, lasti, line = entry
+        if _EXACT:
+            table = _positions.get(code)
+            if table is None:
+                table = _positions[code] = list(code.co_positions())
+            first, last, column, end = table[lasti // 2]
+            position = (first, last, column, end)
+            line = first or code.co_firstlineno
+        else:
+            position = (line, None, None, None)
+        if len(_frames) > 200_000:
+            _frames.clear()
+        frame = _frames[entry] = Frame(code.co_filename, line, code, position)
+    return frame
+
+
+def is_operator(depth: int = 2) -> bool:
+    """Whether the running operation was written as an operator (``a + b``), not as a call."""
+    frame = sys._getframe(depth)
+    while frame is not None:
+        code = frame.f_code
+        skip = _wrapper.get(code)
+        if skip is None:
+            skip = _wrapper[code] = code.co_filename.startswith((_OURS, *_WRAPPERS))
+        if not skip:
+            text = _bytes.get(code)
+            if text is None:
+                text = _bytes[code] = code.co_code
+            name = dis.opname[text[frame.f_lasti]]
+            return name.startswith(("BINARY_", "COMPARE_", "UNARY_", "INPLACE_"))
+        frame = frame.f_back
+    return False
+
+
+def place(raw: tuple) -> str:
+    """``"net.py:31"`` of the innermost author's frame, or an empty string."""
+    if not raw:
+        return ""
+    frame = _resolve(raw[-1])
+    return f"{os.path.basename(frame.file)}:{frame.line}"
+
+
+def text(raw: tuple) -> str:
+    """The expression of the innermost author's frame, as it stands in the file, on one line."""
+    if not raw:
+        return ""
+    frame = _resolve(raw[-1])
+    line, end, column, stop = frame.position
+    if line is None or end is None or column is None or stop is None:
+        return ""
+    lines = [linecache.getline(frame.file, n).encode() for n in range(line, end + 1)]
+    if not lines or not lines[0]:
+        return ""
+    lines[-1] = lines[-1][:stop]
+    lines[0] = lines[0][column:]
+    return " ".join(part.decode(errors="replace").strip() for part in lines)
