@@ -356,9 +356,7 @@ class Draft:
     def finish(self) -> None:
         """Leave out what later steps made moot: edits of modules that are no longer called."""
         live = {n.target for n in self.live_nodes() if n.kind == "module"}
-        live |= {
-            n.target.rpartition(".")[0] for n in self.live_nodes() if n.kind == "parameter"
-        }
+        live |= {n.target.rpartition(".")[0] for n in self.live_nodes() if n.kind == "parameter"}
         called = {n.target for n in self.base.by_id.values() if n.kind == "module"}
 
         def gone(path: str) -> bool:
@@ -387,7 +385,9 @@ def describe(draft: Draft, node: Node) -> str:
     if node.kind in ("function", "method"):
         words = {"add": "addition", "cat": "concatenation", "mul": "multiplication"}
         scope = draft.scope_of(node)
-        same = [n for n in scope.nodes if n.type == node.type and n.kind == node.kind and not n.glue]
+        same = [
+            n for n in scope.nodes if n.type == node.type and n.kind == node.kind and not n.glue
+        ]
         word = words.get(node.type, f"`{node.type}`")
         if len(same) > 1:
             word = f"{ordinal(same.index(node) + 1)} {word}" if node in same else word

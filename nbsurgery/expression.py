@@ -49,7 +49,9 @@ class Expression:
     def free(self) -> tuple[str, ...]:
         """Names that must come from outside, ``old`` among them, in order of appearance."""
         bound = {
-            n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            n.id
+            for n in ast.walk(self.tree)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         } | {a.arg for n in ast.walk(self.tree) if isinstance(n, ast.arguments) for a in n.args}
         names = [
             (n.lineno, n.col_offset, n.id)
@@ -63,7 +65,9 @@ class Expression:
         """Whether ``old`` itself is used, and not only plain attributes of it."""
         parents = {c: p for p in ast.walk(self.tree) for c in ast.iter_child_nodes(p)}
         return any(
-            isinstance(n, ast.Name) and n.id == "old" and not isinstance(parents.get(n), ast.Attribute)
+            isinstance(n, ast.Name)
+            and n.id == "old"
+            and not isinstance(parents.get(n), ast.Attribute)
             for n in ast.walk(self.tree)
         )
 
@@ -139,7 +143,9 @@ def stateless_source(module: nn.Module, stateful: bool = False) -> str | None:
     """
     if not type(module).__module__.startswith("torch.nn.modules") or any(module.children()):
         return None
-    if not stateful and (any(True for _ in module.parameters()) or any(True for _ in module.buffers())):
+    if not stateful and (
+        any(True for _ in module.parameters()) or any(True for _ in module.buffers())
+    ):
         return None
     text = f"nn.{module!r}"
     try:
@@ -214,7 +220,11 @@ def evaluate(expr: Expression, old: Any, namespace: Mapping[str, Any]) -> Any:
 
 
 def _old_hint(error: Exception, old: Any) -> str:
-    if isinstance(error, AttributeError) and old is not None and "object has no attribute" in str(error):
+    if (
+        isinstance(error, AttributeError)
+        and old is not None
+        and "object has no attribute" in str(error)
+    ):
         own = [k for k in vars(old) if not k.startswith("_") and k != "training"]
         return f"; old is a {type(old).__name__} with {', '.join(own[:8])}" if own else ""
     return ""
@@ -238,14 +248,24 @@ def _import_of(name: str, value: Any) -> str | None:
         top, _, last = value.__name__.rpartition(".")
         if value.__name__ == name:
             return f"import {name}"
-        return f"from {top} import {name}" if top and last == name else f"import {value.__name__} as {name}"
+        return (
+            f"from {top} import {name}"
+            if top and last == name
+            else f"import {value.__name__} as {name}"
+        )
     home = getattr(value, "__module__", None)
     if not isinstance(home, str) or home in ("__main__", "builtins"):
         return None
-    return f"from {home} import {name}" if getattr(sys.modules.get(home), name, None) is value else None
+    return (
+        f"from {home} import {name}"
+        if getattr(sys.modules.get(home), name, None) is value
+        else None
+    )
 
 
-def printed(expr: Expression, old: str, literal: Callable[[str], str | None] = lambda attr: None) -> str:
+def printed(
+    expr: Expression, old: str, literal: Callable[[str], str | None] = lambda attr: None
+) -> str:
     """The text with ``old`` spelled as `old`; ``literal(attr)`` may give a value for ``old.attr``."""
     lines = [line.encode() for line in expr.text.splitlines()]
     parents = {c: p for p in ast.walk(expr.tree) for c in ast.iter_child_nodes(p)}
@@ -270,7 +290,7 @@ def moded(module: Any) -> bool:
     return any(isinstance(m, _MODED) or _reads_training(type(m)) for m in module.modules())
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _reads_training(cls: type) -> bool:
     """A class of somebody else whose forward reads ``training``."""
     if cls.__module__.startswith("torch."):

@@ -179,7 +179,9 @@ def inline(graph: Graph, scope: Scope, call: str) -> Scope:
             continue
         args, kwargs = map_refs(n.args, follow), map_refs(n.kwargs, follow)
         if n.glue and n.type == "getitem" and args and not isinstance(args[0], Ref):
-            taken[n.id] = args[0][args[1]]  # the argument was a literal tuple: read its part at once
+            taken[n.id] = args[0][
+                args[1]
+            ]  # the argument was a literal tuple: read its part at once
             continue
         inner.append(
             n.with_(
@@ -187,9 +189,7 @@ def inline(graph: Graph, scope: Scope, call: str) -> Scope:
                 args=args,
                 kwargs=kwargs,
                 frames=(*node.frames, *n.frames),
-                writes=tuple(
-                    taken[w].id if isinstance(taken.get(w), Ref) else w for w in n.writes
-                ),
+                writes=tuple(taken[w].id if isinstance(taken.get(w), Ref) else w for w in n.writes),
             )
         )
     result = map_refs(child.output.args[0], follow)
@@ -211,9 +211,7 @@ def inline(graph: Graph, scope: Scope, call: str) -> Scope:
                     ) from error
                 value[n.id] = part
                 continue
-        writes = tuple(
-            value[w].id if isinstance(value.get(w), Ref) else w for w in n.writes
-        )
+        writes = tuple(value[w].id if isinstance(value.get(w), Ref) else w for w in n.writes)
         tail.append(n.with_(args=args, kwargs=kwargs, writes=writes))
     return scope.with_(nodes=(*scope.nodes[:at], *inner, *tail))
 

@@ -81,7 +81,11 @@ def class_of(where: Any, namespace: Mapping[str, Any]) -> type | None:
     if not (isinstance(where, Mapping) and "class" in where):
         return None
     home, _, name = where["class"].rpartition(".")
-    if home == "__main__" or name in namespace and getattr(namespace[name], "__module__", "") == home:
+    if (
+        home == "__main__"
+        or name in namespace
+        and getattr(namespace[name], "__module__", "") == home
+    ):
         found = namespace.get(name)
     else:
         try:
@@ -127,10 +131,11 @@ def resolve(draft: Draft, where: Any) -> list[Target]:
             continue
         calls = draft.calls_of(node.target)
         whole = [c.id for c in calls]
-        if len(calls) == 1 or (all(c in ids for c in whole) and not single & set(whole)):
-            targets.append(Target(node.target, tuple(calls)))
-            done.update(whole)
-        elif all(c in ids for c in whole):  # every call was picked by hand: that is the module
+        if (
+            len(calls) == 1
+            or (all(c in ids for c in whole) and not single & set(whole))
+            or all(c in ids for c in whole)
+        ):
             targets.append(Target(node.target, tuple(calls)))
             done.update(whole)
         else:

@@ -182,7 +182,17 @@ def attribute_name(made: Any, expr: Expression) -> str:
     """What to call a new attribute: ``norm`` for a BatchNorm2d, ``gelu`` for a GELU."""
     name = type(made).__name__ if isinstance(made, nn.Module) else expr.callee
     low = name.lower()
-    for piece in ("norm", "dropout", "conv", "linear", "pool", "embedding", "attention", "lstm", "gru"):
+    for piece in (
+        "norm",
+        "dropout",
+        "conv",
+        "linear",
+        "pool",
+        "embedding",
+        "attention",
+        "lstm",
+        "gru",
+    ):
         if piece in low:
             return piece
     return low if low.isidentifier() else "added"

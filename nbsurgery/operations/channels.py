@@ -1,0 +1,178 @@
+"""channels: other input or output widths of a layer, its weights carried over by a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from ..claims import SameOutput
+from ..draft import Assign, Draft, Widen
+from ..errors import StepError
+from ..expression import parse
+from ..graph import Node
+from ..targets import resolve, spelled_where
+from ..widths import CONVS, constructor, make, widths
+from .base import Field, Offer, Operation, is_moded, need, suffix_for
+
+POLICIES = ("zero", "mean", "sum", "repeat", "new")
+
+
+class Channels(Operation):
+    """Change ``inputs`` or ``outputs`` of a convolution or a linear layer."""
+
+    name = "channels"
+    order = 15
+
+    def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
+        if len(nodes) != 1 or nodes[0].kind != "module" or nodes[0].child is not None:
+            return []
+        layer = draft.module(nodes[0].target)
+        if not isinstance(layer, (*CONVS, nn.Linear)) or nodes[0].target in draft.made:
+            return []
+        ins, outs = widths(layer)
+        where = {"where": nodes[0].target}
+        return [
+            Offer("channels", "Change the outputs", "Change",
+                  (Field("outputs", "Outputs", "int", outs),
+                   Field("weights", "Weights", "choice", "new", ("new", "zero"),
+                         "new: all drawn anew; zero: the old rows stay, new rows are zero")), where, 1),
+            Offer("channels", "Change the inputs", "Change",
+                  (Field("inputs", "Inputs", "int", ins),
+                   Field("weights", "Weights", "choice", "zero", POLICIES,
+                         "how the new input channels start")), where, 1),
+        ]  # fmt: skip
+
+    def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
+        targets = resolve(draft, need(arguments, "where", "channels"))
+        ins, outs = arguments.get("inputs"), arguments.get("outputs")
+        if ins is None and outs is None:
+            raise StepError("channels needs inputs= or outputs=, a number of channels")
+        for name, value in (("inputs", ins), ("outputs", outs)):
+            if value is not None and (
+                not isinstance(value, int) or isinstance(value, bool) or value < 1
+            ):
+                raise StepError(f"{name} is {value!r}; it must be a whole number of at least 1")
+        policy = arguments.get("weights") or ("zero" if ins is not None else "new")
+        if policy not in POLICIES:
+            raise StepError(f"weights={policy!r} is no policy; take one of {', '.join(POLICIES)}")
+        for target in targets:
+            if target.path is None and target.node.kind == "module":
+                raise StepError(
+                    f"{target.node.target!r} is called {target.node.calls} times; its width is the "
+                    "same for every call: name the module"
+                )
+            if target.path is None:
+                raise StepError(f"{target.node.name!r} is a {target.node.kind}; it has no channels")
+            self._change(draft, step, target.path, ins, outs, policy)
+        return len(targets)
+
+    def text(self, arguments: Mapping[str, Any]) -> str:
+        parts = [
+            f"{k} {arguments[k]}" for k in ("inputs", "outputs") if arguments.get(k) is not None
+        ]
+        policy = f", weights {arguments['weights']}" if arguments.get("weights") else ""
+        return f"channels of {spelled_where(arguments['where'])}: {', '.join(parts)}{policy}"
+
+    def _change(
+        self, draft: Draft, step: int, path: str, ins: int | None, outs: int | None, policy: str
+    ) -> None:
+        layer = draft.module(path)
+        if not isinstance(layer, (*CONVS, nn.Linear)):
+            inner = [
+                n for n, m in layer.named_modules() if isinstance(m, (*CONVS, nn.Linear)) and n
+            ]
+            hint = f"; inside it are {', '.join(f'{path}.{n}' for n in inner[:3])}" if inner else ""
+            raise StepError(
+                f"{path!r} is a {type(layer).__name__}; channels takes convolutions and linear "
+                f"layers{hint}"
+            )
+        old_ins, old_outs = widths(layer)
+        if getattr(layer, "groups", 1) != 1:
+            raise StepError(
+                f"{path!r} has {layer.groups} groups; its filters belong to channels one by one, so no "
+                "policy fits: replace it with the layer that you want"
+            )
+        if path in draft.made and policy != "new":
+            policy = "new"  # the layer is new itself: there are no weights to carry over
+        ins, outs = ins or old_ins, outs or old_outs
+        made = make(layer, ins, outs)
+        comment = self._comment(draft, path, layer, ins, outs, policy)
+        if policy == "new":
+            text = constructor(layer, ins, outs)
+            expr = parse(text)
+            edit = Assign(step, comment, path, expr, {}, suffix_for(made, layer), is_moded(made))
+            draft.assign(edit, path, made, type(made).__name__)
+        else:
+            edit = Widen(
+                step, comment, path, ins if ins != old_ins else None,
+                outs if outs != old_outs else None, policy,
+            )  # fmt: skip
+            draft.assign(edit, path, made, type(made).__name__)
+        if ins != old_ins:
+            self._inputs(draft, step, path, ins, policy)
+
+    def _inputs(self, draft: Draft, step: int, path: str, ins: int, policy: str) -> None:
+        """A layer that reads the model's input directly: the example follows."""
+        for node in draft.calls_of(path):
+            for source in draft.graph.inputs_of(node.id):
+                root = draft.graph.by_id[source]
+                if root.kind == "input" and root.scope == "" and root.shape:
+                    axis = len(root.shape) - 1 if isinstance(draft.made[path], nn.Linear) else 1
+                    draft.inputs[root.target] = (axis, ins)
+                    if policy == "zero" and ins > root.shape[axis] and not draft.claims:
+                        draft.claims[step] = SameOutput()
+
+    def _comment(
+        self, draft: Draft, path: str, layer: nn.Module, ins: int, outs: int, policy: str
+    ) -> str:
+        old_ins, old_outs = widths(layer)
+        if ins == old_ins:
+            unit = "outputs" if isinstance(layer, nn.Linear) else "output channels"
+            if _is_head(draft, path):
+                unit = "classes"
+            rest = "new weights" if policy == "new" else "the old rows stay, new rows start at zero"
+            return f"{path}: {old_outs} → {outs} {unit}, {rest}"
+        unit = "inputs" if isinstance(layer, nn.Linear) else "input channels"
+        both = f"; {old_outs} → {outs} outputs" if outs != old_outs else ""
+        added = ins - old_ins
+        stay = (
+            "the RGB filters stay"
+            if old_ins == 3 and added > 0
+            else f"the first {min(ins, old_ins)} stay"
+        )
+        words = {
+            "new": "new weights",
+            "zero": (
+                f"{stay}, the {_th(ins) if added == 1 else f'{added} new ones'} "
+                f"start{'s' if added == 1 else ''} at zero: same output"
+            ),
+            "mean": f"{stay}, the new ones start as their mean",
+            "sum": "each filter is the sum over the old channels",
+            "repeat": f"the old filters repeat, scaled by {old_ins}/{ins}",
+        }
+        if added < 0 and policy in ("zero", "mean"):
+            words[policy] = f"the first {ins} stay"
+        return f"{path}: {old_ins} → {ins} {unit}{both}; {words[policy]}"
+
+
+def _is_head(draft: Draft, path: str) -> bool:
+    """Whether nothing with parameters comes after the layer."""
+    after: set[str] = set()
+    for node in draft.calls_of(path):
+        todo = list(draft.graph.users_of(node.id))
+        while todo:
+            id = todo.pop()
+            if id not in after:
+                after.add(id)
+                todo += draft.graph.users_of(id)
+    return not any((draft.graph.by_id[id].facts or {}).get("params") for id in after)
+
+
+def _th(n: int) -> str:
+    words = {4: "fourth", 5: "fifth", 6: "sixth", 2: "second"}
+    return words.get(n, "new one")
+
+
+OPERATION = Channels()

@@ -1,0 +1,304 @@
+"""insert: something new on a value, after the node that makes it or on the way into one reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from .. import rewrite
+from ..draft import (
+    Assign,
+    Draft,
+    InsertChild,
+    NewModule,
+    call_in_scope,
+    describe,
+    ordinal,
+)  # fmt: skip
+from ..errors import StepError
+from ..expression import Expression, parse, stateless_source
+from ..graph import Node, Ref, Scope
+from ..targets import call_name, resolve, spelled_where
+from .base import (
+    Field,
+    Offer,
+    Operation,
+    attribute_name,
+    class_piece,
+    is_moded,
+    literals,
+    need,
+    neighbour,
+    new_module,
+    suffix_for,
+)  # fmt: skip
+
+
+class Insert(Operation):
+    """Put what ``new`` makes ``after`` or ``before`` the places named."""
+
+    name = "insert"
+    order = 30
+
+    def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
+        if not nodes or any(n.kind not in ("module", "function", "method", "input") for n in nodes):
+            return []
+        names = [{"call": call_name(draft.graph, n.id)} for n in nodes]
+        where = names if len(names) > 1 else names[0]
+        choices = _suggestions(nodes[0])
+        code = Field("new", "New", "code", choices[0], choices, "a module or a function")
+        many = f" ({len(nodes)} places)" if len(nodes) > 1 else ""
+        found = [
+            Offer("insert", f"Insert after{many}", "Add", (code,), {"after": where}, len(nodes))
+        ]
+        if all(n.refs for n in nodes):
+            found.append(
+                Offer(
+                    "insert", f"Insert before{many}", "Add", (code,), {"before": where}, len(nodes)
+                )
+            )
+        return found
+
+    def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
+        text = need(arguments, "new", "insert")
+        after, before = arguments.get("after"), arguments.get("before")
+        if (after is None) == (before is None):
+            raise StepError("insert needs either after= or before=, and not both")
+        where = before if after is None else after
+        targets = resolve(draft, where)
+        nodes = [n for t in targets for n in t.nodes]
+        for node in nodes:
+            if node.kind == "output" and after is not None:
+                raise StepError("nothing comes after the output; insert before it")
+            place(draft, step, draft.node(node.id), text, before=after is None)
+        return len(nodes)
+
+    def text(self, arguments: Mapping[str, Any]) -> str:
+        side = "after" if arguments.get("after") is not None else "before"
+        return f"insert {arguments['new']} {side} {spelled_where(arguments[side])}"
+
+
+def place(draft: Draft, step: int, node: Node, text: Any, *, before: bool) -> None:
+    """One insertion, in the smallest form that keeps every key of every kept weight."""
+    scope = draft.scope_of(node)
+    old = draft.module(node.target) if node.kind == "module" else None
+    expr, made = new_module(draft, text, old)
+    if before and not node.refs:
+        raise StepError(f"{node.name!r} reads no value; insert after it instead")
+    if isinstance(made, nn.Module) and node.kind == "module":
+        if _joined(draft, step, node, expr, made, old, before):
+            return
+        if draft.is_sequential(scope) and _into_container(
+            draft, step, scope, node, expr, made, before
+        ):
+            return
+    _rewire(draft, step, scope, node, expr, made, before)
+
+
+def _joined(
+    draft: Draft,
+    step: int,
+    node: Node,
+    expr: Expression,
+    made: nn.Module,
+    old: nn.Module,
+    before: bool,
+) -> bool:
+    """Beside a module that keeps no weights: both in one ``nn.Sequential`` in its place."""
+    if len(draft.calls_of(node.target)) != 1 or node.child is not None or node.kwargs:
+        return False
+    if len([a for a in node.args if a is not None]) != 1:
+        return False
+    path = node.target
+    if expr.whole_old:
+        return False
+    earlier = next(
+        (
+            e
+            for e in draft.edits
+            if isinstance(e, Assign) and e.path == path and not e.new.whole_old
+        ),
+        None,
+    )
+    if earlier is not None:
+        first = earlier.new.text
+        moded = earlier.moded or is_moded(made)
+        base_old = draft.model.get_submodule(path)
+        comment = f"{earlier.comment}; {expr.text} {'before' if before else 'after'} it"
+        edit_step = step
+    elif draft.is_sequential(draft.scope_of(node)):
+        return False  # a container has a better way
+    else:
+        first = stateless_source(old)
+        if first is None:
+            return False
+        moded, base_old = is_moded(made) or is_moded(old), old
+        comment = f"{path}: {expr.text} {'before' if before else 'after'} it"
+        edit_step = step
+    # `old` names the base module inside both texts
+    parts = _parts(first)
+    texts = [expr.text, *parts] if before else [*parts, expr.text]
+    joined = parse(f"nn.Sequential({', '.join(texts)})")
+    from ..expression import evaluate
+
+    both = evaluate(joined, base_old, draft.namespace)
+    values = literals(joined, base_old, both)
+    draft._drop_below((path,), keep_old=False)
+    draft.assign(
+        Assign(edit_step, comment, path, joined, values, suffix_for(both, base_old), moded),
+        path, both, "Sequential",
+    )  # fmt: skip
+    return True
+
+
+def _parts(text: str) -> list[str]:
+    """The arguments of an ``nn.Sequential(…)`` text, or the text itself."""
+    import ast
+
+    tree = ast.parse(text, mode="eval").body
+    if isinstance(tree, ast.Call) and ast.unparse(tree.func) == "nn.Sequential" and tree.args:
+        return [ast.get_source_segment(text, a) or ast.unparse(a) for a in tree.args]
+    return [text]
+
+
+def _into_container(
+    draft: Draft,
+    step: int,
+    scope: Scope,
+    node: Node,
+    expr: Expression,
+    made: nn.Module,
+    before: bool,
+) -> bool:
+    """Into a plain ``nn.Sequential``: a new child with a name of its own."""
+    if expr.whole_old or "old" in expr.free:
+        return False
+    parent, _, anchor = node.target.rpartition(".")
+    if parent != scope.path:
+        return False
+    attr = draft.attribute(scope, attribute_name(made, expr))
+    taken = set(draft.module(scope.path)._modules) | {
+        e.name for e in draft.edits if isinstance(e, InsertChild) and e.path == scope.path
+    }
+    attr = rewrite.unique_name(attr, taken)
+    path = f"{scope.path}.{attr}" if scope.path else attr
+    where = f"{scope.path or 'the model'}: {expr.text} {'before' if before else 'after'} `{anchor}`"
+    weights = ", new weights" if any(True for _ in made.parameters()) else ""
+    draft.edits.append(
+        InsertChild(
+            step,
+            where + weights,
+            scope.path,
+            attr,
+            anchor,
+            before,
+            expr,
+            suffix_for(made, neighbour(draft, node)),
+            is_moded(made),
+        )  # fmt: skip
+    )
+    new = _new_node(draft, step, scope, node, expr, made, before, path)
+    draft.set_scope(_edited(scope, node, new, before))
+    draft.made[path] = made
+    return True
+
+
+def _rewire(
+    draft: Draft, step: int, scope: Scope, node: Node, expr: Expression, made: Any, before: bool
+) -> None:
+    weights = isinstance(made, nn.Module) and any(True for _ in made.parameters())
+    where = f"{'before' if before else 'after'} {describe(draft, node)}"
+    name = type(made).__name__ if isinstance(made, nn.Module) else expr.text
+    doc = f"with {_article(name)} {name} {_between(draft, scope, node, before)}"
+    comment = f"{scope.path or 'the model'}: {expr.text} {where}" + (
+        ", new weights" if weights else ""
+    )
+    if isinstance(made, nn.Module):
+        attr = draft.attribute(scope, attribute_name(made, expr))
+        path = f"{scope.path}.{attr}" if scope.path else attr
+        new = _new_node(draft, step, scope, node, expr, made, before, path)
+        fresh = {
+            attr: NewModule(expr, suffix_for(made, neighbour(draft, node)), is_moded(made),
+                            node.target if node.kind == "module" else None)
+        }  # fmt: skip
+        draft.made[path] = made
+    else:
+        new = _new_node(draft, step, scope, node, expr, made, before, None)
+        fresh = {}
+    draft.rewire(
+        _edited(scope, node, new, before), step, suffix=class_piece(made, expr), doc=doc,
+        comment=comment, new=fresh,
+    )  # fmt: skip
+
+
+def _new_node(
+    draft: Draft, step: int, scope: Scope, node: Node, expr: Expression, made: Any, before: bool,
+    path: str | None,
+) -> Node:  # fmt: skip
+    count = sum(1 for n in draft.graph.by_id if n.startswith(f"@{step}#"))
+    source = node.refs[0] if before else node.id
+    if path is not None:
+        return Node(
+            f"@{step}#{count}", scope.key, "module", path, type(made).__name__, path, (Ref(source),),
+            step=step,
+        )  # fmt: skip
+    base = f"{scope.key}.{expr.callee}" if scope.key else expr.callee
+    name = rewrite.unique_name(base, draft.graph.by_name)
+    return Node(
+        f"@{step}#{count}",
+        scope.key,
+        "function",
+        name,
+        expr.callee,
+        made,
+        (Ref(source),),
+        step=step,
+    )
+
+
+def _edited(scope: Scope, node: Node, new: Node, before: bool) -> Scope:
+    if before:
+        return rewrite.insert_before(scope, node.id, node.refs[0], new)
+    return rewrite.insert_after(scope, node.id, new)
+
+
+def _between(draft: Draft, scope: Scope, node: Node, before: bool) -> str:
+    """``between the addition and the last ReLU``, where the place has one neighbour on each side."""
+    if before:
+        first, second = scope.by_id[node.refs[0]], node
+    else:
+        users = [n for n in scope.users(node.id) if not n.glue]
+        if len(users) != 1 or users[0].kind == "output":
+            return f"after {describe(draft, node)}"
+        first, second = node, users[0]
+    if first.kind == "input" or first.glue:
+        return f"before {describe(draft, second)}"
+    return f"between {_spoken(draft, first)} and {_spoken(draft, second)}"
+
+
+def _spoken(draft: Draft, node: Node) -> str:
+    if node.kind == "module" and node.calls > 1:
+        k, n = call_in_scope(draft, node)
+        if n > 1:
+            return f"the {ordinal(k, n)} {node.type}"
+    return describe(draft, node)
+
+
+def _article(name: str) -> str:
+    return "an" if name[:1] in "AEIOU" else "a"
+
+
+def _suggestions(node: Node) -> tuple[str, ...]:
+    shape = node.shape or ()
+    if len(shape) == 4:
+        c = shape[1]
+        return (f"nn.BatchNorm2d({c})", "nn.Dropout2d(0.1)", "nn.ReLU()", f"nn.Conv2d({c}, {c}, 1)")
+    if len(shape) >= 2:
+        c = shape[-1]
+        return (f"nn.LayerNorm({c})", "nn.Dropout(0.2)", "nn.ReLU()", f"nn.Linear({c}, {c})")
+    return ("nn.Dropout(0.2)", "nn.ReLU()", "nn.Identity()")
+
+
+OPERATION = Insert()

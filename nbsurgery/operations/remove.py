@@ -1,0 +1,207 @@
+"""remove: a module, a block or an operation goes; its neighbours keep their names and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from .. import rewrite
+from ..draft import Assign, Draft, SetValue, Shorten, batch_of, describe, shape_text
+from ..errors import StepError
+from ..expression import parse
+from ..graph import Node, Ref
+from ..targets import Target, call_name, resolve, spelled_where
+from .base import Offer, Operation, need
+
+
+class Remove(Operation):
+    """Take ``where`` out: an ``nn.Identity()`` in its place, or a shorter container."""
+
+    name = "remove"
+    order = 20
+
+    def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
+        if not nodes or any(n.kind not in ("module", "function", "method") for n in nodes):
+            return []
+        if any(not n.refs for n in nodes):
+            return []
+        names = [call_name(draft.graph, n.id) for n in nodes]
+        where = [
+            n.target if n.kind == "module" else {"call": name} for n, name in zip(nodes, names)
+        ]
+        targets = resolve(draft, where)
+        calls = sum(len(t.nodes) for t in targets)
+        label = "Remove" if len(nodes) == 1 else f"Remove {len(targets)} places"
+        note = f"{calls} calls" if calls > len(targets) else ""
+        return [
+            Offer("remove", label, "Change", (), {"where": where if len(where) > 1 else where[0]},
+                  len(targets), note)
+        ]  # fmt: skip
+
+    def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
+        targets = resolve(draft, need(arguments, "where", "remove"))
+        for target in targets:
+            if target.node.kind not in ("module", "function", "method"):
+                raise StepError(
+                    f"{target.node.name!r} is an {target.node.kind}; remove takes modules, functions "
+                    "and methods"
+                )
+        whole = [t for t in targets if t.path is not None]
+        rest = self._shorten(draft, step, whole)
+        for target in rest:
+            self._identity(draft, step, target)
+        for target in targets:
+            if target.path is None:
+                self._bypass(draft, step, target.node)
+        return len(targets)
+
+    def text(self, arguments: Mapping[str, Any]) -> str:
+        return f"remove {spelled_where(arguments['where'])}"
+
+    def _shorten(self, draft: Draft, step: int, targets: list[Target]) -> list[Target]:
+        """Ends of containers are cut off; gives back the targets that stand elsewhere."""
+        by_parent: dict[str, list[Target]] = {}
+        for t in targets:
+            by_parent.setdefault(t.path.rpartition(".")[0], []).append(t)
+        rest: list[Target] = []
+        for parent, group in by_parent.items():
+            keep = self._kept(draft, parent, group)
+            if keep is None:
+                rest += group
+            else:
+                shorten(draft, step, parent, keep)
+        return rest
+
+    def _kept(self, draft: Draft, parent: str, group: list[Target]) -> int | None:
+        """How many children stay, if the group is the end of a plain container; else ``None``."""
+        container = draft.module(parent)
+        if type(container) not in (nn.Sequential, nn.ModuleList) or parent == "":
+            return None
+        names = list(container._modules)
+        gone = {t.path.rpartition(".")[2] for t in group}
+        keep = len(names) - len(gone)
+        if set(names[keep:]) != gone or keep == 0:
+            return None
+        if any(f"{parent}.{n}" in draft.made for n in names) and type(container) is nn.ModuleList:
+            return None
+        return keep
+
+    def _identity(self, draft: Draft, step: int, target: Target) -> None:
+        old = draft.module(target.path)
+        node = target.node
+        if not node.refs:
+            raise StepError(f"{target.path!r} reads no value that could take its place")
+        draft.assign(
+            Assign(step, _gone(draft, target, old), target.path, parse("nn.Identity()")),
+            target.path, nn.Identity(), "Identity",
+        )  # fmt: skip
+
+    def _bypass(self, draft: Draft, step: int, node: Node) -> None:
+        scope = draft.scope_of(node)
+        source = next((a for a in node.args if isinstance(a, Ref)), None)
+        if source is None:
+            source = next((Ref(id) for id in node.refs), None)
+        if source is None:
+            raise StepError(f"{node.name!r} reads no value that could take its place")
+        others = [r for r in node.refs if r != source.id and draft.node(r).outputs]
+        what = describe(draft, node)
+        comment = f"{scope.path or 'the model'}: without {what}"
+        if others:
+            comment += f"; {describe(draft, draft.node(source.id))} goes on alone"
+        changed = rewrite.without_dead(rewrite.bypassed(scope, node.id, source.id))
+        draft.rewire(
+            changed, step, suffix=f"No{_piece(node)}", doc=f"without {what}", comment=comment
+        )
+
+
+def _piece(node: Node) -> str:
+    from ..draft import camel
+
+    return camel(node.type if node.kind != "module" else node.target.rpartition(".")[2])
+
+
+def _gone(draft: Draft, target: Target, old: nn.Module) -> str:
+    """The comment for a module that goes."""
+    params = sum(p.numel() for p in old.parameters())
+    node = target.node
+    out = draft.graph.root.output
+    if out is not None and out.args and out.args[0] == Ref(node.id) and node.scope == "":
+        sources = draft.graph.inputs_of(node.id)
+        value = draft.graph.by_id[sources[0]] if len(sources) == 1 else None
+        if value is not None and value.shape is not None:
+            kind = "vector" if len(value.shape) == 2 else "value"
+            pooled = "pooled " if _pooled(draft, value) else ""
+            shape = shape_text(value.shape, batch_of(draft.base))
+            return f"drop {target.path}: the output is the {pooled}{kind} {shape}"
+    weights = f" ({params:,} parameters)" if params else ""
+    calls = f", called {len(target.nodes)} times," if len(target.nodes) > 1 else ""
+    if any(True for _ in old.children()):
+        return f"bypass {target.path}{weights}; its neighbours keep their names and weights"
+    return f"{target.path}{weights}{calls} goes; its neighbours keep their names"
+
+
+def _pooled(draft: Draft, node: Node) -> bool:
+    """Whether a value comes from a pooling, through flattening only."""
+    while node is not None:
+        if "pool" in node.type.lower() or node.type == "mean":
+            return True
+        if node.type not in ("flatten", "Flatten", "view", "reshape", "squeeze", "Dropout"):
+            return False
+        sources = draft.graph.inputs_of(node.id)
+        node = draft.graph.by_id[sources[0]] if len(sources) == 1 else None
+    return False
+
+
+def shorten(draft: Draft, step: int, path: str, keep: int, comment: str | None = None) -> None:
+    """Cut the end of the container at `path` off: graph, code, and what a library keeps beside it."""
+    container = draft.module(path)
+    names = list(container._modules)
+    gone = [f"{path}.{n}" for n in names[keep:]]
+    params = sum(p.numel() for n in names[keep:] for p in container._modules[n].parameters())
+    what = "layers" if isinstance(container, nn.ModuleList) else "modules"
+    kind = _kinds(path, what)
+    comment = comment or (
+        f"keep the first {keep} of {len(names)} {kind}; {params:,} parameters go"
+        if params
+        else f"keep the first {keep} of {len(names)} {kind}"
+    )
+    draft._drop_below(tuple(gone), keep_old=False)
+    draft.edits = [e for e in draft.edits if not (isinstance(e, Shorten) and e.path == path)]
+    draft.edits.append(Shorten(step, comment, path, keep))
+    from ..libraries import beside_container
+
+    for value_path, value in beside_container(draft.model, path, keep):
+        draft.edits = [
+            e for e in draft.edits if not (isinstance(e, SetValue) and e.path == value_path)
+        ]
+        draft.edits.append(SetValue(step, "", value_path, value))
+    for key in list(draft.graph.scopes):
+        scope = draft.graph.scopes[key]
+        for node in list(scope.nodes):
+            if node.kind == "module" and node.target in gone:
+                source = _passed_on(draft, node)
+                scope = rewrite.bypassed(scope, node.id, source)
+        if scope is not draft.graph.scopes[key]:
+            draft.set_scope(rewrite.without_dead(scope))
+
+
+def _passed_on(draft: Draft, node: Node) -> str:
+    if not node.refs:
+        raise StepError(f"{node.name!r} reads no value that could take its place")
+    return node.refs[0]
+
+
+def _kinds(path: str, what: str) -> str:
+    """``encoder layers`` for ``encoder.layer``, ``modules of layer4`` for ``layer4``."""
+    parts = path.split(".")
+    if parts[-1] in ("layer", "layers", "blocks", "block", "h") and len(parts) > 1:
+        word = {"layer": "layers", "h": "layers", "block": "blocks"}.get(parts[-1], parts[-1])
+        return f"{parts[-2]} {word}"
+    if parts[-1] in ("layers", "blocks"):
+        return parts[-1]
+    return f"{what} of {path}"
+
+
+OPERATION = Remove()

@@ -1,0 +1,295 @@
+"""replace: another module in the place of modules, or of single calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch.nn.functional as F
+from torch import nn
+
+from .. import rewrite
+from ..draft import (
+    Assign,
+    Bulk,
+    Draft,
+    NewModule,
+    call_in_scope,
+    describe,
+    local_name,
+    number,
+    ordinal,
+)  # fmt: skip
+from ..errors import StepError
+from ..expression import Expression, spell
+from ..graph import Node
+from ..targets import Target, call_name, class_of, resolve, spelled_where
+from .base import (
+    Field,
+    Offer,
+    Operation,
+    attribute_name,
+    class_piece,
+    is_moded,
+    literals,
+    need,
+    neighbour,
+    new_module,
+    suffix_for,
+)  # fmt: skip
+
+
+class Replace(Operation):
+    """Put what ``new`` makes in the place of ``where``."""
+
+    name = "replace"
+    order = 10
+
+    def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
+        if not nodes or any(n.kind not in ("module", "function", "method") for n in nodes):
+            return []
+        where = [{"call": call_name(draft.graph, n.id)} for n in nodes]
+        first = nodes[0]
+        suggestions = _suggestions(draft, first)
+        code = Field(
+            "new", "New", "code", suggestions[0], suggestions,
+            "an expression; old is the module replaced",
+        )  # fmt: skip
+        offers = []
+        if first.kind == "module" and len(nodes) == 1:
+            calls = draft.calls_of(first.target)
+            if len(calls) > 1:
+                k, n = call_in_scope(draft, first)
+                offers.append(
+                    Offer("replace", f"Replace this call only ({k} of {n} here)", "Change", (code,),
+                          {"where": {"call": call_name(draft.graph, first.id)}}, 1,
+                          "the module stays for its other calls")
+                )  # fmt: skip
+            offers.insert(
+                0,
+                Offer("replace", "Replace", "Change", (code,), {"where": first.target}, len(calls),
+                      f"changes {len(calls)} calls" if len(calls) > 1 else ""),
+            )  # fmt: skip
+            cls = type(draft.module(first.target))
+            same = [n for n in draft.live_nodes() if n.kind == "module" and n.type == first.type]
+            modules = {n.target for n in same}
+            if len(modules) > 1:
+                offers.append(
+                    Offer("replace", f"Replace every {first.type}", "Change", (code,),
+                          {"where": {"class": f"{cls.__module__}.{cls.__qualname__}"}}, len(modules),
+                          f"{len(modules)} modules, {len(same)} calls")
+                )  # fmt: skip
+        else:
+            targets = resolve(draft, where)
+            offers.append(
+                Offer("replace", "Replace" if len(nodes) == 1 else f"Replace {len(targets)} places",
+                      "Change", (code,), {"where": where if len(where) > 1 else where[0]}, len(targets))
+            )  # fmt: skip
+        return offers
+
+    def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
+        where = need(arguments, "where", "replace")
+        text = need(arguments, "new", "replace")
+        targets = resolve(draft, where)
+        if any(n.kind in ("input", "output", "parameter") for t in targets for n in t.nodes):
+            raise StepError(
+                f"{targets[0].node.name!r} is an {targets[0].node.kind}; replace takes modules, "
+                "functions and methods"
+            )
+        whole = [t for t in targets if t.path is not None]
+        if len(whole) > 1:
+            self._bulk(draft, step, where, whole, text)
+        elif whole:
+            self._assign(draft, step, whole[0], text)
+        for target in targets:
+            if target.path is None:
+                replace_call(draft, step, target.node, text)
+        return len(targets)
+
+    def text(self, arguments: Mapping[str, Any]) -> str:
+        new = arguments["new"]
+        return f"replace {spelled_where(arguments['where'])} with {new if isinstance(new, str) else '…'}"
+
+    def _assign(self, draft: Draft, step: int, target: Target, text: Any) -> None:
+        old = draft.module(target.path)
+        expr, made = new_module(draft, text, old)
+        if not isinstance(made, nn.Module):
+            for node in target.nodes:
+                replace_call(draft, step, node, text)
+            return
+        comment = f"{target.path}: {_what_changes(old, expr, made)}"
+        if len(target.nodes) > 1:
+            comment += f"; {len(target.nodes)} calls change"
+        draft.assign(
+            Assign(
+                step, comment, target.path, expr,
+                literals(expr, old, made), suffix_for(made, old), is_moded(made), nests(expr, made, old),
+            ),
+            target.path,
+            made,
+            type(made).__name__,
+        )  # fmt: skip
+
+    def _bulk(self, draft: Draft, step: int, where: Any, targets: list[Target], text: Any) -> None:
+        first = draft.module(targets[0].path)
+        expr, made = new_module(draft, text, first)
+        if not isinstance(made, nn.Module):
+            for target in targets:
+                for node in target.nodes:
+                    replace_call(draft, step, node, text)
+            return
+        paths = tuple(t.path for t in targets)
+        calls = sum(len(t.nodes) for t in targets)
+        cls = class_of(where, draft.namespace)
+        if cls is not None:
+            every = {p for p, m in draft.model.named_modules() if isinstance(m, cls)}
+            if every != set(paths):  # some of the class never run, or went: name the places instead
+                cls = None
+        named = f"every {spell(cls)}" if cls else f"{len(paths)} modules ({paths[0]} … {paths[-1]})"
+        count = f"{len(paths)} modules, " if cls else ""
+        comment = f"{named} → {expr.short}: {count}{calls:,} call{'s' if calls != 1 else ''}"
+        bulk = Bulk(
+            step, comment, paths, expr, cls, suffix_for(made, first), is_moded(made),
+            nests(expr, made, first),
+        )  # fmt: skip
+        kept = list(draft.edits)
+        for target in targets:
+            old = draft.module(target.path)
+            _, one_made = (None, made) if "old" not in expr.free else new_module(draft, text, old)
+            draft.assign(bulk, target.path, one_made, type(made).__name__)
+        draft.edits = [e for e in draft.edits if e is not bulk]
+        draft.edits = [e for e in kept if e in draft.edits] + [bulk]
+
+
+def nests(expr: Expression, made: Any, old: nn.Module) -> str:
+    """The class to check for where a second run would wrap the wrapper."""
+    return expr.callee if expr.whole_old and isinstance(made, nn.Module) else ""
+
+
+def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
+    """Exchange one call: the scope that performs it gets a class of its own."""
+    scope = draft.scope_of(node)
+    old = draft.module(node.target) if node.kind == "module" else None
+    expr, made = new_module(draft, text, old)
+    suffix = class_piece(made, expr)
+    tensors = [r for r in node.args if hasattr(r, "id")] or [
+        r for r in node.kwargs.values() if hasattr(r, "id")
+    ]
+    if not tensors:
+        raise StepError(f"{node.name!r} reads no tensor that a module could take")
+    what = _this(draft, node)
+    place = scope.path or "the model"
+    if not isinstance(made, nn.Module):
+        changed = node.with_(
+            kind="function", target=made, type=expr.callee, args=tuple(tensors[:1]), kwargs={},
+            child=None, step=step, frames=(), writes=(), calls=1, call=1, facts={},
+        )  # fmt: skip
+        draft.rewire(
+            rewrite.exchanged(scope, changed), step, suffix=suffix,
+            doc=f"whose {_short_this(draft, node)} is {expr.text}",
+            comment=f"{place}: {what} becomes {expr.text}",
+        )  # fmt: skip
+        return
+    attr = draft.attribute(scope, attribute_name(made, expr))
+    path = f"{scope.path}.{attr}" if scope.path else attr
+    changed = node.with_(
+        kind="module", target=path, name=path, type=type(made).__name__, args=tuple(tensors[:1]),
+        kwargs={}, child=None, step=step, writes=(), calls=1, call=1, facts={},
+    )  # fmt: skip
+    rest = _still_serves(draft, node)
+    draft.rewire(
+        rewrite.exchanged(scope, changed), step, suffix=suffix,
+        doc=f"whose {_short_this(draft, node)} is {_article(made)} of its own" + rest,
+        comment=f"{place}: {what} becomes {expr.short}",
+        new={attr: NewModule(expr, suffix_for(made, neighbour(draft, node)), is_moded(made),
+                             node.target if node.kind == "module" else None)},
+    )  # fmt: skip
+    draft.made[path] = made
+
+
+def _still_serves(draft: Draft, node: Node) -> str:
+    """``; `relu` still serves the first two``: what the shared module goes on doing."""
+    if node.kind != "module" or node.calls < 2:
+        return ""
+    k, n = call_in_scope(draft, node)
+    others = [ordinal(i, None) for i in range(1, n + 1) if i != k]
+    if not others:
+        return ""
+    if [i for i in range(1, n + 1) if i != k] == list(range(1, n)):
+        words = f"the first {number(n - 1)}" if n > 2 else "the first"
+    else:
+        words = "the " + " and ".join(others)
+    return f"; `{local_name(draft, node)}` still serves {words}"
+
+
+def _this(draft: Draft, node: Node) -> str:
+    if node.kind == "module":
+        k, n = call_in_scope(draft, node)
+        if n > 1:
+            return f"the {ordinal(k)} of {number(n)} calls of `{local_name(draft, node)}`"
+    return describe(draft, node)
+
+
+def _short_this(draft: Draft, node: Node) -> str:
+    words = describe(draft, node)
+    if node.kind == "module":
+        k, n = call_in_scope(draft, node)
+        if "relu" in node.type.lower() or "gelu" in node.type.lower() or node.type in _ACTIVATIONS:
+            return f"{ordinal(k, n)} activation" if n > 1 else "activation"
+        if n > 1:
+            return f"{ordinal(k, n)} `{local_name(draft, node)}`"
+    return words.removeprefix("the ")
+
+
+_ACTIVATIONS = {"SiLU", "Tanh", "Sigmoid", "Hardswish", "Mish", "ELU", "Softplus"}
+
+
+def _article(made: nn.Module) -> str:
+    name = type(made).__name__
+    return f"{'an' if name[0] in 'AEIOU' and not name.isupper() else 'a'} {name}"
+
+
+def _what_changes(old: nn.Module, expr: Expression, made: nn.Module) -> str:
+    """``1000 → 10 classes, new weights`` for a head, else the two types."""
+    weights = ", new weights" if any(True for _ in made.parameters()) and not expr.whole_old else ""
+    if isinstance(old, nn.Linear) and type(made) is nn.Linear:
+        if old.in_features == made.in_features and old.out_features != made.out_features:
+            return f"{old.out_features} → {made.out_features} outputs{weights}"
+    return f"{type(old).__name__} → {expr.short}{weights}"
+
+
+def _suggestions(draft: Draft, node: Node) -> tuple[str, ...]:
+    if node.kind != "module":
+        table = {"relu": ("nn.GELU()", "nn.SiLU()"), "gelu": ("nn.ReLU()",)}
+        same = getattr(F, node.type, None)
+        return (*table.get(node.type, ()), *(("nn.Identity()",) if same else ()), "nn.Identity()")
+    old = draft.module(node.target)
+    if isinstance(old, nn.Linear):
+        return ("nn.Linear(old.in_features, 10)", "nn.Identity()")
+    if isinstance(old, nn.Conv2d):
+        return (
+            "nn.Conv2d(old.in_channels, old.out_channels, 3, old.stride, 1)",
+            "nn.Identity()",
+        )
+    if isinstance(old, nn.BatchNorm2d):
+        return (
+            "nn.GroupNorm(32, old.num_features)",
+            "nn.SyncBatchNorm(old.num_features)",
+            "nn.Identity()",
+        )
+    if isinstance(old, nn.LayerNorm):
+        return ("nn.RMSNorm(old.normalized_shape)", "nn.Identity()")
+    if type(old).__name__ in ("ReLU", "ReLU6", *_ACTIVATIONS):
+        return ("nn.GELU()", "nn.SiLU()", "nn.LeakyReLU(0.1)", "nn.Identity()")
+    if isinstance(old, nn.GELU):
+        return ("nn.ReLU()", "nn.SiLU()", "nn.Identity()")
+    if isinstance(old, nn.Dropout):
+        return ("nn.Dropout(0.5)", "nn.Identity()")
+    if isinstance(old, (nn.MaxPool2d, nn.AvgPool2d)):
+        return ("nn.AvgPool2d(old.kernel_size, old.stride, old.padding)", "nn.Identity()")
+    if isinstance(old, nn.AdaptiveAvgPool2d):
+        return ("nn.AdaptiveMaxPool2d(1)", "nn.Identity()")
+    return ("nn.Identity()",)
+
+
+OPERATION = Replace()

@@ -1,0 +1,174 @@
+"""tap: inner values become the output, as a dict under names of the person's choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import rewrite
+from ..claims import OutputsEqual
+from ..draft import Draft
+from ..errors import StepError
+from ..graph import Node, Ref, Scope
+from ..targets import call_name, one
+from .base import Field, Offer, Operation, need
+from .cut import _goes, _inside, _word, parameters, sources_of
+
+
+class Tap(Operation):
+    """``nodes`` maps the name of a call to the key of its value; ``output`` keeps the original."""
+
+    name = "tap"
+    order = 50
+
+    def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
+        if not nodes or any(n.kind in ("output", "parameter", "constant") for n in nodes):
+            return []
+        names = [call_name(draft.graph, n.id) for n in nodes]
+        keys = ", ".join(_key(n) for n in names)
+        fields = (
+            Field("keys", "Keys", "text", keys, (), "one name for each value, with commas"),
+            Field("output", "Keep the output as", "text", "", (), "empty: only the values tapped"),
+        )
+        label = (
+            "Tap: return this value"
+            if len(nodes) == 1
+            else f"Tap: return these {len(nodes)} values"
+        )
+        return [Offer("tap", label, "Cut", fields, {"nodes": names}, len(nodes))]
+
+    def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
+        wanted = _wanted(arguments)
+        keep = arguments.get("output") or None
+        if draft.graph.root.output is None:
+            raise StepError("the run of this model failed, so there is no output to change")
+        if keep in wanted.values():
+            raise StepError(f"the key {keep!r} is used for a tapped value and for the output")
+        picked: dict[str, str] = {}
+        claims: dict[str, str] = {}
+        for name, key in wanted.items():
+            node = one(draft, name if not isinstance(name, str) else _where(draft, name), "tap")
+            if node.kind == "output":
+                raise StepError(f"the output is kept with output={key!r}")
+            scope, value = to_root(draft, draft.scope_of(node), Ref(node.id))
+            source = sources_of(draft, scope, value)
+            picked[key] = value.id
+            if source:
+                claims[key] = source[0]
+        scope = draft.graph.root
+        before = {n.id for n in scope.nodes}
+        params = parameters(draft)
+        original = scope.output.args[0]
+        value = {key: Ref(id) for key, id in picked.items()}
+        if keep:
+            value[keep] = original
+        changed = rewrite.returning(scope, value)
+        names: dict[str, str] = {}
+        for key, id in picked.items():
+            changed, kept = _protected(changed, step, key, id)
+            if key.isidentifier():
+                names[kept] = key
+        draft.set_scope(changed)
+        gone = [
+            n for n in draft.base.root.nodes
+            if n.id in before and not n.glue and n.kind not in ("output", "input")
+            and n.id not in {m.id for m in changed.nodes} and not _inside(draft, n, changed)
+        ]  # fmt: skip
+        lost = params - parameters(draft)
+        what = _listed([n if isinstance(n, str) else n["call"] for n in wanted])
+        rest = "; " + _goes([_word(n) for n in gone], 0) if gone else ""
+        more = f", with {lost:,} parameters" if lost and gone else ""
+        keys = _listed([f"`{k}`" for k in value])
+        draft.rewire(
+            changed, step, suffix="Features",
+            doc=f"that returns {_meaning(draft, list(wanted))} as {keys}",
+            comment=f"tap {what}{rest}{more}", names=names,
+        )  # fmt: skip
+        draft.claims.clear()
+        if len(claims) == len(picked):
+            draft.claims[step] = OutputsEqual(claims)
+        return len(picked)
+
+    def text(self, arguments: Mapping[str, Any]) -> str:
+        wanted = _wanted(arguments)
+        parts = [f"{n if isinstance(n, str) else n['call']} as {k}" for n, k in wanted.items()]
+        return "tap " + ", ".join(parts)
+
+
+def _key(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def _wanted(arguments: Mapping[str, Any]) -> dict[Any, str]:
+    """Call name → key, from a dict, a list of names, or a list with a text of keys."""
+    nodes = need(arguments, "nodes", "tap")
+    if isinstance(nodes, Mapping):
+        return dict(nodes)
+    nodes = [
+        n["call"] if isinstance(n, Mapping) else n
+        for n in (nodes if isinstance(nodes, list) else [nodes])
+    ]
+    text = arguments.get("keys")
+    keys = [k.strip() for k in text.split(",")] if text else [_key(n) for n in nodes]
+    if len(keys) != len(nodes):
+        raise StepError(f"{len(nodes)} values are tapped, and {len(keys)} keys given: {text!r}")
+    if len(set(keys)) != len(keys):
+        raise StepError(f"each tapped value needs a key of its own, and {text!r} repeats one")
+    return dict(zip(nodes, keys, strict=True))
+
+
+def _where(draft: Draft, name: str) -> Any:
+    return {"call": name} if name in draft.graph.by_name or name in draft.graph.scopes else name
+
+
+def to_root(draft: Draft, scope: Scope, value: Ref) -> tuple[Scope, Ref]:
+    """Bring a value up to the root's own graph, opening scopes only where it does not come out."""
+    while scope.key != "":
+        up = draft.graph.parent(scope.key)
+        outer = draft.graph.scopes[up]
+        if scope.by_id[value.id].kind == "input":
+            bound = scope.bindings.get(value.id)
+            if isinstance(bound, Ref):
+                scope, value = outer, bound
+                continue
+        if scope.output is not None and scope.output.args[:1] == (value,):
+            scope, value = outer, Ref(scope.caller)
+            continue
+        opened = draft.open_into(outer, scope.caller)
+        draft.set_scope(opened)
+        scope = opened
+    return scope, value
+
+
+def _protected(scope: Scope, step: int, key: str, id: str) -> tuple[Scope, str]:
+    """A value that a later node overwrites in place is kept as a clone, made before that happens."""
+    if rewrite.overwritten_later(scope, id) is None:
+        return scope, id
+    node = scope.by_id[id]
+    clone = Node(
+        f"@{step}#{key}", scope.key, "method", f"{node.name}.clone", "clone", "clone", (Ref(id),),
+        outputs=node.outputs[:1], step=step,
+    )  # fmt: skip
+    out = scope.output
+    value = {k: (Ref(clone.id) if k == key else v) for k, v in out.args[0].items()}
+    changed = rewrite.exchanged(scope, out.with_(args=(value,)))
+    at = rewrite.position(changed, id)
+    while changed.nodes[at + 1].kind == "input":
+        at += 1
+    return rewrite.placed(changed, clone, at + 1), clone.id
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) > 3:
+        return f"{names[0]} … {names[-1]}"
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
+
+
+def _meaning(draft: Draft, names: list[Any]) -> str:
+    words = [n if isinstance(n, str) else n["call"] for n in names]
+    if words == [f"layer{i}" for i in range(1, 5)]:
+        return "the outputs of its four stages"
+    return f"the output{'s' if len(words) > 1 else ''} of {_listed([f'`{w}`' for w in words])}"
+
+
+OPERATION = Tap()
