@@ -152,6 +152,8 @@ class Writer:
         self.used.setdefault(parts[0], set()).add(inner)
         owner: Any = self.module
         text = "self"
+        if isinstance(owner, nn.ModuleDict) and parts[0].isidentifier():
+            text, owner = f"self.{parts.pop(0)}", owner[inner.partition(".")[0]]
         for part in parts:
             text, owner = _step(text, owner, part)
         return text

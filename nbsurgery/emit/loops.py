@@ -77,7 +77,7 @@ def _slice(text: str, container: Any, start: int, count: int) -> str | None:
         return None
     if start == 0 and count == length:
         return text
-    if type(container) not in (nn.Sequential, nn.ModuleList, list, tuple):
+    if text == "self" or type(container) not in (nn.Sequential, nn.ModuleList, list, tuple):
         return None  # a slice of a subclass calls the subclass's own __init__
     end = "" if start + count == length else str(start + count)
     return f"{text}[{start or ''}:{end}]"

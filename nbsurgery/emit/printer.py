@@ -187,8 +187,9 @@ class _Body:
             self._statement(node, i)
         if self.open:
             raise w.refuse("it returns from inside a with block")
+        self.lines = loops.roll(self.lines, self._container)
         self._return(output)
-        return self.signature, loops.roll(self.lines, self._container)
+        return self.signature, self.lines
 
     def _lifetimes(self, statements: list[Node]) -> None:
         """After which statement nobody reads a value any more, through what is written inside."""
