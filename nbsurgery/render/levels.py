@@ -1,0 +1,312 @@
+"""What one scope shows: its drawn operations, the values between them, and its ports.
+
+Plumbing is looked through, parameters fold into the operation that reads them, and a reference that
+crosses a border becomes a port on either side of it. Nothing here depends on what is open.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..graph import Graph, Node, Ref, Scope, Tensor, iter_refs
+from . import style
+
+_READ = ("parameter", "constant")
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A value on its way between two drawn nodes of one scope.
+
+    Attributes:
+        source: Node id, or the id of an input node of the scope (then `leaves` is false and the
+            source is a port).
+        target: Node id, or ``None`` for the scope's own output ports.
+        values: Ids of the flat nodes that make what passes.
+        exit: For a source that is the call of a scope: the value's id, which names its output port.
+        entry: For a target that is the call of a scope: the input node's id, which names its port.
+    """
+
+    source: str
+    target: str | None
+    values: tuple[str, ...]
+    exit: str | None = None
+    entry: str | None = None
+
+
+@dataclass(slots=True)
+class Level:
+    """One scope, ready to be drawn: see the module's first line."""
+
+    key: str
+    nodes: list[Node] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    folded: dict[str, list[Node]] = field(default_factory=dict)
+    ins: list[str] = field(default_factory=list)
+    outs: list[str] = field(default_factory=list)
+    entries: dict[str, list[str]] = field(default_factory=dict)
+
+
+class Levels:
+    """The levels of one graph, each made when it is first asked for."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.by_id = graph.by_id
+        self._levels: dict[str, Level] = {}
+        self._shapes: dict[str, int] = {}
+        self._params: dict[str, int] = {}
+        self._sizes: dict[str, int] = {}
+        self._intern: dict[Any, int] = {}
+
+    @classmethod
+    def of(cls, graph: Graph) -> Levels:
+        """The levels of `graph`, kept with it."""
+        return graph._memo("render.levels", lambda: cls(graph))
+
+    # -- values ---------------------------------------------------------------------------------
+    def _producers(
+        self, arg: Any, path: tuple, size: bool, seen: set
+    ) -> Iterator[tuple[Node, tuple, bool]]:
+        """The drawn nodes and inputs that make `arg`, within its scope, looking through plumbing.
+
+        The flag tells that only a size or another number of it is read, no data.
+        """
+        if not isinstance(arg, Ref):
+            if path and isinstance(arg, (tuple, list, Mapping)):
+                try:
+                    yield from self._producers(arg[path[-1]], path[:-1], size, seen)
+                    return
+                except (KeyError, IndexError, TypeError):
+                    pass
+            for ref in iter_refs(arg):
+                yield from self._producers(ref, (), size, seen)
+            return
+        if (arg.id, path, size) in seen:
+            return
+        seen.add((arg.id, path, size))
+        node = self.by_id.get(arg.id)
+        if node is None:
+            return
+        if node.glue and node.kind not in ("input", "output"):
+            size = size or not node.outputs
+            if node.type in ("getitem", "getattr") and len(node.args) == 2 and node.outputs:
+                if not isinstance(node.args[1], Ref):
+                    yield from self._producers(node.args[0], (*path, node.args[1]), size, seen)
+                    return
+            for ref in iter_refs((node.args, node.kwargs)):
+                yield from self._producers(ref, (), size, seen)
+            return
+        yield node, path, size
+
+    def _values(self, scope: str, node: Node, path: tuple) -> tuple[str, ...]:
+        """Flat ids of what `node` gives; parameters are left out, they are drawn where they are read."""
+        if node.kind != "input" and (node.child is None or node.child not in self.graph.scopes):
+            return (node.id,)
+        found = self.graph.sources(scope, Ref(node.id), path)
+        return tuple(v for v in found if self.by_id[v].kind not in _READ)
+
+    def level(self, key: str) -> Level:
+        """The level of one scope."""
+        if (found := self._levels.get(key)) is not None:
+            return found
+        graph, scope = self.graph, self.graph.scopes[key]
+        level = Level(key)
+        root = key == ""
+        if root:
+            allowed = {n.id for n in scope.inputs}
+        else:
+            up = graph.parent(key)
+            allowed = set(self.level(up).entries.get(scope.caller, ())) if up is not None else set()
+        drawn = {}
+        for node in scope.nodes:
+            if node.kind in ("input", "output"):
+                continue
+            if not node.glue and node.kind not in _READ:
+                drawn[node.id] = node
+        edges: dict[tuple, list[str]] = {}
+
+        def connect(target: Node | None, slots: list[tuple[str | None, Any]]) -> None:
+            rows = []
+            for entry, arg in slots:
+                for node, path, size in self._producers(arg, (), False, set()):
+                    if node.kind in _READ:
+                        if target is None:  # a parameter that is returned: nobody else shows it
+                            drawn[node.id] = node
+                        else:
+                            if target.child is None or target.child not in graph.scopes:
+                                level.folded.setdefault(target.id, []).append(node)
+                            continue
+                    if node.kind == "input" and node.id not in allowed:
+                        if target is not None and not size:
+                            self._fold_outer(level, key, node, target)
+                        continue
+                    values = (node.id,) if node.kind in _READ else self._values(key, node, path)
+                    if not values:
+                        continue
+                    if node.child is not None and node.child in graph.scopes:
+                        for value in values:
+                            rows.append((size, node.id, entry, value, (value,)))
+                    else:
+                        rows.append((size, node.id, entry, None, values))
+            if any(not row[0] for row in rows):  # sizes are drawn only where nothing else arrives
+                rows = [row for row in rows if not row[0]]
+            for _, source, entry, exit, values in rows:
+                if target is None:
+                    for value in values:
+                        if value not in level.outs:
+                            level.outs.append(value)
+                        edges.setdefault((source, None, exit, value), []).append(value)
+                    continue
+                edges.setdefault((source, target.id, exit, entry), []).extend(values)
+                if entry is not None:
+                    ports = level.entries.setdefault(target.id, [])
+                    if entry not in ports:
+                        ports.append(entry)
+
+        for node in list(drawn.values()):
+            child = graph.scopes.get(node.child) if node.child is not None else None
+            if child is not None:
+                slots = [
+                    (p.id, child.bindings[p.id]) for p in child.inputs if p.id in child.bindings
+                ]
+                connect(node, slots)
+            else:
+                connect(node, [(None, (node.args, node.kwargs))])
+        output = scope.output
+        if output is not None:
+            if root:
+                drawn[output.id] = output
+                connect(output, [(None, (output.args, output.kwargs))])
+            else:
+                connect(None, [(None, output.args[0] if output.args else None)])
+        used = {source for source, _, _, _ in edges}
+        if root:
+            shown = [n for n in scope.inputs if n.id in used or n.outputs]
+            level.nodes = shown + [n for n in drawn.values()]
+        else:
+            level.ins = [n.id for n in scope.inputs if n.id in used]
+            level.nodes = [n for n in scope.nodes if n.id in drawn]
+        level.edges = [
+            Edge(
+                source,
+                target,
+                tuple(dict.fromkeys(values)),
+                exit,
+                port,
+            )
+            for (source, target, exit, port), values in edges.items()
+        ]
+        self._levels[key] = level
+        return level
+
+    def _fold_outer(self, level: Level, key: str, node: Node, target: Node) -> None:
+        """Fold parameters that were handed to this scope into the operation that reads them."""
+        for value in self.graph.sources(key, Ref(node.id)):
+            found = self.by_id[value]
+            if found.kind in _READ:
+                level.folded.setdefault(target.id, []).append(found)
+
+    # -- facts ----------------------------------------------------------------------------------
+    @functools.cached_property
+    def batch(self) -> int | None:
+        """Length of the batch axis: the first input's first axis, if enough of the run shares it."""
+        firsts = Counter(
+            n.shape[0] for n in self.graph.flat if n.shape is not None and len(n.shape) > 1
+        )
+        if not firsts:
+            return next((n.shape[0] for n in self.graph.root.inputs if n.shape), None)
+        for node in self.graph.root.inputs:
+            if node.shape and len(node.outputs) == 1:
+                if firsts.get(node.shape[0], 0) >= 0.2 * sum(firsts.values()):
+                    return node.shape[0]
+                break
+        return firsts.most_common(1)[0][0]
+
+    def shape(self, outputs: tuple[Tensor, ...]) -> str:
+        """The shapes of some tensors, as short as they can be said."""
+        texts = [style.shape(t.shape, self.batch) for t in outputs]
+        if len(texts) <= 1:
+            return texts[0] if texts else ""
+        if len(texts) == 2 and sum(map(len, texts)) < 22:
+            return ", ".join(texts)
+        return f"{texts[0]}, +{len(texts) - 1}"
+
+    def scope_outputs(self, key: str) -> tuple[Tensor, ...]:
+        """The tensors that the call of a scope gave back."""
+        scope = self.graph.scopes[key]
+        caller = self.by_id.get(scope.caller) if scope.caller is not None else None
+        if caller is not None and caller.outputs:
+            return caller.outputs
+        output = scope.output
+        if output is None:
+            return ()
+        if output.outputs:
+            return output.outputs
+        found = self.graph.sources(key, output.args[0] if output.args else None)
+        return tuple(t for v in found for t in self.by_id[v].outputs[:1])
+
+    def params(self, key: str) -> int:
+        """Parameters of a scope's modules and reads, each counted once."""
+        if key not in self._params:
+            scope = self.graph.scopes[key]
+            caller = self.by_id.get(scope.caller) if scope.caller is not None else None
+            known = caller.facts.get("params") if caller is not None else None
+            if known is None:
+                seen: dict[Any, int] = {}
+                self._collect(scope, seen)
+                known = sum(seen.values())
+            self._params[key] = known
+        return self._params[key]
+
+    def _collect(self, scope: Scope, seen: dict) -> None:
+        for node in scope.nodes:
+            if node.child is not None and node.child in self.graph.scopes:
+                self._collect(self.graph.scopes[node.child], seen)
+            elif node.facts.get("params"):
+                seen[str(node.target)] = node.facts["params"]
+
+    def size(self, key: str) -> int:
+        """How many flat nodes a scope holds."""
+        if key not in self._sizes:
+            self._sizes[key] = sum(
+                self.size(n.child) if n.child in self.graph.scopes else not n.glue
+                for n in self.graph.scopes[key].nodes
+                if n.kind not in ("input", "output")
+            )
+        return self._sizes[key]
+
+    def likeness(self, key: str) -> int:
+        """A number that two scopes share when they would be drawn alike, apart from names."""
+        if key not in self._shapes:
+            level, scope = self.level(key), self.graph.scopes[key]
+            place = {n.id: i for i, n in enumerate(level.nodes)}
+            place.update({p: -1 - i for i, p in enumerate(level.ins)})
+            nodes = tuple(
+                (
+                    n.kind,
+                    n.type,
+                    tuple(t.shape for t in n.outputs),
+                    n.facts.get("params"),
+                    len(level.folded.get(n.id, ())),
+                    self.likeness(n.child) if n.child in self.graph.scopes else None,
+                )
+                for n in level.nodes
+            )
+            edges = tuple((place.get(e.source), place.get(e.target)) for e in level.edges)
+            found = (scope.type, scope.opaque is None, nodes, edges)
+            self._shapes[key] = self._intern.setdefault(found, len(self._intern))
+        return self._shapes[key]
+
+    def opaque(self, key: str) -> list[str]:
+        """Why scopes at and below `key` cannot be rewritten, a sentence each."""
+        scope = self.graph.scopes[key]
+        found = [scope.opaque] if scope.opaque else []
+        for node in scope.nodes:
+            if node.child in self.graph.scopes:
+                found += self.opaque(node.child)
+        return found
