@@ -1,0 +1,79 @@
+// @ts-check
+// The code so far, live, with Copy and Emit.
+
+import { button, h } from "./dom.js";
+import { emit, notebook, reveal } from "./host.js";
+import { parts } from "./python.js";
+
+/** @type {Record<string, string>} */
+const SAID = {
+  inserted: "Put into a new cell below. Run it with Shift+Enter.",
+  updated: "The cell below is up to date. Run it with Shift+Enter.",
+  unchanged: "The cell below holds this code already.",
+  "inserted-below-edited": "You have edited the cell; the new code is in a cell below it.",
+};
+
+export class Code {
+  /** @param {import("./types.js").View} view */
+  constructor(view) {
+    this.view = view;
+    const { signal } = view;
+    this.lines = h("code", {});
+    this.copyButton = button({ icon: "copy", label: "Copy", title: "Copy the code", class: "nbs-copy", click: () => this.copy(), signal });
+    this.emitButton = button({
+      icon: "emit", label: "Emit", title: "Put the code into the next cell", class: "nbs-primary nbs-emit",
+      click: () => this.emit(), signal,
+    });
+    if (!notebook(view.model)) this.emitButton.hidden = true;
+    this.el = h("section", { class: "nbs-code", "aria-label": "Code" },
+      h("header", {}, h("h4", {}, "Code"), h("span", { class: "nbs-space" }), this.copyButton, this.emitButton),
+      h("pre", { tabindex: 0 }, this.lines));
+    this.draw();
+  }
+
+  draw() {
+    const source = this.view.model.get("code") ?? "";
+    this.lines.replaceChildren(...parts(source).map(({ text, kind }) =>
+      kind ? h("span", { class: `nbs-py-${kind}` }, text) : text));
+  }
+
+  async emit() {
+    const source = this.view.model.get("code") ?? "";
+    this.emitButton.disabled = true;
+    try {
+      const done = await emit(this.view.model, this.view.el, source, this.view.state.memo);
+      if (!done.ok) {
+        const why = done.why === "read-only"
+          ? "This notebook is read-only: copy the code instead."
+          : "This notebook lets no widget add a cell: copy the code, or run surgery.emit() in a cell.";
+        this.view.say(why, "error");
+        return;
+      }
+      this.view.say(SAID[done.action ?? ""] ?? "Done.");
+      await reveal(done.index ?? -1, this.view.el);
+    } catch (error) {
+      this.view.say(`The cell could not be written: ${/** @type {Error} */ (error).message}. Copy the code instead.`, "error");
+    } finally {
+      this.emitButton.disabled = false;
+    }
+  }
+
+  async copy() {
+    const source = this.view.model.get("code") ?? "";
+    try {
+      await navigator.clipboard.writeText(source);
+    } catch { // no permission, or no secure page: the old way
+      const area = h("textarea", { class: "nbs-offscreen" });
+      area.value = source;
+      this.view.root.append(area);
+      area.select();
+      const copied = document.execCommand?.("copy");
+      area.remove();
+      if (!copied) {
+        this.view.say("The browser refuses the clipboard: select the code and press Ctrl+C.", "error");
+        return;
+      }
+    }
+    this.view.say("Copied.");
+  }
+}

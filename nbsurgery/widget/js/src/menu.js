@@ -1,0 +1,175 @@
+// @ts-check
+// The operations that fit the selection, and the form of the one chosen, with its count before it is applied.
+
+import { button, h, icon } from "./dom.js";
+import { form } from "./forms.js";
+
+const PAUSE = 250; // ms of quiet before a preview is asked for
+
+export class Menu {
+  /**
+   * @param {import("./types.js").View} view
+   * @param {{pick: (done: (name: string) => void) => void, mark: (names: string[]) => void,
+   *   done: () => void}} parts
+   */
+  constructor(view, parts) {
+    this.view = view;
+    this.parts = parts;
+    this.el = h("section", { class: "nbs-menu", "aria-label": "Operations" });
+    /** @type {import("./types.js").Offer[]} */
+    this.offers = [];
+    /** @type {AbortController | null} */
+    this.form = null;
+    /** @type {string[]} */
+    this.names = [];
+    view.signal.addEventListener("abort", () => this.#end());
+  }
+
+  get isOpen() {
+    return this.form !== null;
+  }
+
+  /**
+   * @param {import("./types.js").Offer[]} offers
+   * @param {string[]} names
+   */
+  show(offers, names) {
+    this.offers = offers;
+    this.names = names;
+    this.close();
+  }
+
+  close() {
+    this.#end();
+    this.#list();
+  }
+
+  focus() {
+    const first = /** @type {HTMLElement | null} */ (this.el.querySelector("button"));
+    first?.focus();
+  }
+
+  #end() {
+    this.form?.abort();
+    this.form = null;
+    this.parts.mark([]);
+  }
+
+  #list() {
+    /** @type {Map<string, import("./types.js").Offer[]>} */
+    const groups = new Map();
+    for (const offer of this.offers) {
+      const name = offer.group || "Edit";
+      groups.set(name, [...(groups.get(name) ?? []), offer]);
+    }
+    this.el.replaceChildren(...[...groups].map(([name, offers]) =>
+      h("div", { class: "nbs-offers" },
+        h("h4", {}, name),
+        h("div", { class: "nbs-buttons" }, ...offers.map((offer) =>
+          button({
+            label: offer.label,
+            title: offer.note || undefined,
+            class: "nbs-offer",
+            click: () => this.open(offer),
+            signal: this.view.signal,
+          }))))));
+    this.el.hidden = this.offers.length === 0;
+  }
+
+  /** @param {import("./types.js").Offer} offer */
+  open(offer) {
+    this.#end();
+    const controller = new AbortController();
+    this.form = controller;
+    const { signal } = controller;
+    const preview = h("div", { class: "nbs-preview", role: "status" });
+    const problem = h("div", { class: "nbs-problem", role: "alert", hidden: true });
+    let asked = 0;
+    let timer = /** @type {any} */ (0);
+    signal.addEventListener("abort", () => clearTimeout(timer));
+
+    const values = () => ({
+      ...(offer.arguments ?? { where: this.names }),
+      ...fields.read(),
+    });
+    /** @param {string} message */
+    const fail = (message) => {
+      problem.replaceChildren(icon("warn"), h("span", {}, message));
+      problem.hidden = message === "";
+    };
+    const look = async () => {
+      const mine = ++asked;
+      try {
+        const shown = await this.view.ask("preview", { operation: offer.operation, arguments: values() });
+        if (signal.aborted || mine !== asked) return;
+        fail("");
+        preview.textContent = shown?.text ?? "";
+        this.parts.mark(shown?.places ?? []);
+        apply.disabled = shown?.count === 0;
+      } catch (error) {
+        if (signal.aborted || mine !== asked) return;
+        preview.textContent = "";
+        this.parts.mark([]);
+        fail(String(/** @type {Error} */ (error).message));
+      }
+    };
+    const changed = () => {
+      fail("");
+      apply.disabled = false;
+      clearTimeout(timer);
+      timer = setTimeout(look, PAUSE);
+    };
+    const go = async () => {
+      clearTimeout(timer);
+      asked++;
+      apply.disabled = true;
+      apply.classList.add("nbs-working");
+      this.view.busy(true);
+      try {
+        await this.view.ask("apply", { operation: offer.operation, arguments: values() });
+        if (!signal.aborted) this.close();
+        this.parts.done();
+      } catch (error) {
+        if (!signal.aborted) {
+          fail(String(/** @type {Error} */ (error).message));
+          apply.disabled = false;
+        }
+      } finally {
+        apply.classList.remove("nbs-working");
+        this.view.busy(false);
+      }
+    };
+
+    const fields = form(offer.fields ?? [], {
+      changed,
+      signal,
+      find: (query) => this.view.ask("find", { query }),
+      pick: this.parts.pick,
+    });
+    const back = button({ icon: "back", title: "Back to the operations", click: () => this.close(), signal });
+    const apply = button({ label: "Apply", class: "nbs-primary nbs-apply", click: go, signal });
+    const cancel = button({ label: "Cancel", click: () => this.close(), signal });
+    this.el.replaceChildren(h("form", {
+      class: "nbs-form",
+      on: {
+        submit: (/** @type {Event} */ event) => event.preventDefault(),
+        keydown: (/** @type {KeyboardEvent} */ event) => {
+          const field = /** @type {Element} */ (event.target).tagName;
+          const send = field === "INPUT" || (field === "TEXTAREA" && !event.shiftKey);
+          if (event.key !== "Enter" || !send || apply.disabled) return;
+          event.preventDefault();
+          go();
+        },
+      },
+      signal,
+    },
+    h("header", {}, back, h("h4", {}, offer.label),
+      (offer.count ?? 1) > 1 ? h("span", { class: "nbs-count" }, `${offer.count} places`) : null),
+    offer.note ? h("p", { class: "nbs-note" }, offer.note) : null,
+    fields.el, preview, problem, h("footer", {}, cancel, apply)));
+    this.el.hidden = false;
+    if (!fields.focus()) apply.focus({ preventScroll: true });
+    this.el.scrollIntoView?.({ block: "nearest" });
+    look();
+  }
+}

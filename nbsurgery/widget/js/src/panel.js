@@ -1,0 +1,74 @@
+// @ts-check
+// The side panel: what is known of the selection, as Python tells it, with links to its neighbours.
+
+import { button, h } from "./dom.js";
+
+export class Panel {
+  /**
+   * @param {import("./types.js").View} view
+   * @param {{menu: HTMLElement, go: (name: string) => void, offers: (offers: any[], names: string[]) => void}} parts
+   */
+  constructor(view, parts) {
+    this.view = view;
+    this.parts = parts;
+    this.facts = h("section", { class: "nbs-facts", "aria-live": "polite" });
+    this.el = h("div", { class: "nbs-panel-body" }, this.facts, parts.menu);
+    this.asked = 0;
+    this.timer = /** @type {any} */ (0);
+    view.signal.addEventListener("abort", () => clearTimeout(this.timer));
+  }
+
+  /** Asks for what is selected now; of several questions only the last answer counts. @param {string[]} names */
+  show(names) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.#ask(names), 30);
+  }
+
+  /** @param {string[]} names */
+  async #ask(names) {
+    const mine = ++this.asked;
+    const late = setTimeout(() => {
+      if (mine === this.asked) this.facts.classList.add("nbs-stale");
+    }, 200);
+    try {
+      const facts = await this.view.ask("facts", { names });
+      if (mine === this.asked) this.#fill(facts);
+      const offers = names.length ? await this.view.ask("offers", { names }) : [];
+      if (mine === this.asked) this.parts.offers(offers, names);
+    } catch (error) {
+      if (mine !== this.asked || this.view.signal.aborted) return;
+      const title = names.length === 1 ? names[0] : `${names.length} selected`;
+      this.facts.replaceChildren(
+        h("h3", {}, names.length ? title : "Model"),
+        h("p", { class: "nbs-problem" }, String(/** @type {Error} */ (error).message)));
+      this.parts.offers([], names);
+    } finally {
+      clearTimeout(late);
+      if (mine === this.asked) this.facts.classList.remove("nbs-stale");
+    }
+  }
+
+  /** @param {any} facts */
+  #fill(facts) {
+    const { signal } = this.view;
+    const rows = (facts.rows ?? []).flatMap((/** @type {any} */ row) => {
+      const links = (row.links ?? []).map((/** @type {any} */ link) =>
+        button({ label: link.text, class: "nbs-link", click: () => this.parts.go(link.name), signal }));
+      const many = links.length > 8 ? h("details", {}, h("summary", {}, `${links.length} names`), ...links) : null;
+      return [
+        h("dt", {}, row.label),
+        h("dd", {}, row.value ? h("span", {}, row.value) : null, ...(many ? [many] : links)),
+      ];
+    });
+    const source = facts.source
+      ? h("div", { class: "nbs-source" },
+          h("span", { class: "nbs-place" }, facts.source.place),
+          h("code", {}, facts.source.line))
+      : null;
+    this.facts.replaceChildren(
+      h("header", {}, h("h3", { title: facts.title }, facts.title),
+        h("span", { class: "nbs-kind" }, facts.type ?? "")),
+      h("dl", {}, ...rows), source ?? "",
+      facts.text ? h("p", { class: "nbs-explain" }, facts.text) : "");
+  }
+}

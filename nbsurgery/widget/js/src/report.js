@@ -1,0 +1,89 @@
+// @ts-check
+// What was checked on the edited copy: findings by weight, facts before and after.
+
+import { button, h, icon } from "./dom.js";
+
+/** @type {Record<string, "check" | "info" | "warn" | "cross">} */
+const SIGNS = { ok: "check", info: "info", warning: "warn", error: "cross" };
+const WEIGHT = ["error", "warning", "info", "ok"];
+
+export class Report {
+  /** @param {import("./types.js").View} view */
+  constructor(view) {
+    this.view = view;
+    this.verifyButton = button({
+      icon: "shield", label: "Verify", title: "Check in full: other sizes, training, pickling, …",
+      class: "nbs-verify", click: () => this.verify(), signal: view.signal,
+    });
+    this.mood = h("span", { class: "nbs-mood" });
+    this.body = h("div", { class: "nbs-report-body" });
+    this.el = h("section", { class: "nbs-report", "aria-label": "Report" },
+      h("header", {}, h("h4", {}, "Report"), this.mood, h("span", { class: "nbs-space" }), this.verifyButton),
+      this.body);
+    this.draw();
+  }
+
+  async verify() {
+    this.verifyButton.disabled = true;
+    this.view.busy(true);
+    this.mood.textContent = "checking…";
+    try {
+      await this.view.ask("verify");
+    } catch (error) {
+      this.view.say(String(/** @type {Error} */ (error).message), "error");
+    } finally {
+      this.view.busy(false);
+      this.draw();
+    }
+  }
+
+  draw() {
+    /** @type {import("./types.js").Report} */
+    const report = this.view.model.get("report") ?? {};
+    const edited = (this.view.model.get("steps") ?? []).length > 0;
+    const findings = [...(report.findings ?? [])];
+    findings.sort((a, b) => WEIGHT.indexOf(a.severity) - WEIGHT.indexOf(b.severity));
+    const count = (/** @type {string} */ severity) => findings.filter((f) => f.severity === severity).length;
+    const bad = count("error");
+    const warned = count("warning");
+    this.mood.className = `nbs-mood nbs-mood-${bad ? "error" : warned ? "warning" : "ok"}`;
+    this.mood.textContent = !edited || !findings.length ? ""
+      : bad ? `${bad} ${bad > 1 ? "problems" : "problem"}`
+      : warned ? `${warned} ${warned > 1 ? "warnings" : "warning"}` : "all well";
+    this.verifyButton.disabled = !edited;
+    const facts = report.facts ?? [];
+    const table = facts.length
+      ? h("table", {}, h("thead", {}, h("tr", {}, h("th", {}), h("th", {}, "Before"), h("th", {}, "After"))),
+          h("tbody", {}, ...facts.map((fact) => {
+            const same = String(fact.before) === String(fact.after);
+            return h("tr", { class: same ? "nbs-same" : null }, h("th", {}, fact.label),
+              h("td", {}, String(fact.before ?? "")), h("td", {}, String(fact.after ?? "")));
+          })))
+      : "";
+    const list = h("ul", {}, ...findings.map((finding) =>
+      h("li", { class: `nbs-finding nbs-${finding.severity}` }, icon(SIGNS[finding.severity] ?? "info"),
+        h("span", {}, finding.text), this.#cure(finding) ?? "")));
+    this.body.replaceChildren(findings.length ? list : "", table);
+    if (!findings.length && !facts.length)
+      this.body.append(h("p", { class: "nbs-muted" }, "What an edit changes is checked here before you emit it."));
+  }
+
+  /** @param {import("./types.js").Finding} finding */
+  #cure(finding) {
+    const cure = finding.cure;
+    if (!cure?.operation) return null;
+    return button({
+      label: cure.label ?? "Cure", class: "nbs-quick", signal: this.view.signal,
+      click: async () => {
+        this.view.busy(true);
+        try {
+          await this.view.ask("apply", { operation: cure.operation, arguments: cure.arguments ?? {} });
+        } catch (error) {
+          this.view.say(String(/** @type {Error} */ (error).message), "error");
+        } finally {
+          this.view.busy(false);
+        }
+      },
+    });
+  }
+}

@@ -1,0 +1,51 @@
+"""What the kernel knows of the notebook around it: the running cell, the person's names, the next cell."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def shell() -> Any:
+    """The running IPython shell, or ``None`` outside of one."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
+def cell_id() -> str:
+    """Id of the cell that runs now; empty where the host does not say."""
+    kernel = getattr(shell(), "kernel", None)
+    try:
+        return kernel.get_parent("shell")["metadata"].get("cellId") or ""
+    except Exception:  # other kernels have other shapes of parent, or none
+        return ""
+
+
+def running_cell() -> bool:
+    """Whether a cell is being executed, and not a widget's message."""
+    kernel = getattr(shell(), "kernel", None)
+    try:
+        return kernel.get_parent("shell")["header"]["msg_type"] == "execute_request"
+    except Exception:
+        return shell() is not None
+
+
+def variable_of(model: Any, default: str = "model") -> str:
+    """The person's own name for a model; the newest one where there are several."""
+    names = getattr(shell(), "user_ns", None) or {}
+    found = [n for n, v in list(names.items()) if v is model and n.isidentifier()]
+    found = [n for n in found if not n.startswith("_")]
+    return found[-1] if found else default
+
+
+def next_cell(text: str) -> bool:
+    """Put text into the next cell; ``False`` where there is no notebook.
+
+    Only from an executed cell: from a widget's message the payload would leak into the cell that is
+    executed next.
+    """
+    here = shell()
+    if here is None or not hasattr(here, "set_next_input") or not running_cell():
+        return False
+    here.set_next_input(text, replace=False)
+    return True

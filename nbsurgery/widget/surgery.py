@@ -1,0 +1,337 @@
+"""Surgery: an ipywidget that holds a session and the picture's state; no surgery is done here."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anywidget
+import traitlets
+
+from nbsurgery.errors import SelectionError, SurgeryError
+from nbsurgery.widget import fallback, notebook, protocol, scenery
+
+_STATIC = pathlib.Path(__file__).parent / "static"
+_SHOWN_AT_ONCE = 60  # items; a first picture with more than these starts collapsed
+
+
+class Surgery(anywidget.AnyWidget):
+    """A model on the table: see it, click what should change, get the code.
+
+    As the last line of a cell it shows itself; it can stand in an ``ipywidgets.VBox``, be observed and
+    linked like any widget. The model given is never changed.
+
+    Args:
+        model: The model.
+        *args: What the model is called with.
+        variable: The name of the model in the emitted code; the person's own name by default.
+        theme: ``"auto"`` follows the notebook, ``"light"`` and ``"dark"`` stay.
+        **kwargs: What the model is called with, by name.
+
+    Attributes:
+        selection: Names of the nodes and keys of the scopes selected. Can be set.
+        code: The emitted source.
+        steps: The edits so far, as dicts: ``uid``, ``operation``, ``text``, ``enabled``, ``state``, …
+        report: What was checked on the edited copy: ``ok``, ``findings``, ``facts``.
+    """
+
+    _esm = _STATIC / "widget.js"
+    _css = _STATIC / "widget.css"
+
+    selection = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    code = traitlets.Unicode().tag(sync=True)
+    steps = traitlets.List(traitlets.Dict()).tag(sync=True)
+    report = traitlets.Dict().tag(sync=True)
+    theme = traitlets.Enum(("auto", "light", "dark"), "auto").tag(sync=True)
+    _scene = traitlets.Dict().tag(sync=True)
+    _view = traitlets.Enum(("before", "after"), "after").tag(sync=True)
+    _can = traitlets.Dict().tag(sync=True)
+    _widget_id = traitlets.Unicode().tag(sync=True)
+    _cell_id = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, model: Any, *args: Any, variable: str | None = None, theme="auto", **kwargs):
+        from nbsurgery.session import Session
+
+        session = Session(model, args, kwargs, variable=variable or notebook.variable_of(model))
+        self._start(session, theme)
+
+    @classmethod
+    def _over(cls, session: Any, theme: str = "auto") -> Surgery:
+        """A widget over a session that exists already."""
+        self = cls.__new__(cls)
+        self._start(session, theme)
+        return self
+
+    def _start(self, session: Any, theme: str) -> None:
+        self._session = session
+        self._open: set[str] = scenery.first_open(session.current, _SHOWN_AT_ONCE)
+        self._static = None
+        # the id is chosen here, because the page must find its own cell and gets no other handle
+        name = uuid.uuid4().hex
+        super().__init__(model_id=name, _widget_id=name, _cell_id=notebook.cell_id(), theme=theme)
+        self._refresh()
+        self.on_msg(self._on_message)
+        self.observe(self._on_selection, "selection")
+
+    # -- the picture ------------------------------------------------------------------------------
+
+    @property
+    def _graph(self):
+        return self._session.base if self._view == "before" else self._session.current
+
+    def _draw(self) -> None:
+        self._scene = scenery.scene(self._session, self._view, self._open)
+
+    def _refresh(self) -> None:
+        """Bring every trait to what the session holds now."""
+        session = self._session
+        with self.hold_trait_notifications(), self.hold_sync():
+            self.code = session.code
+            self.steps = [dict(s) for s in scenery.plain(session.steps)]
+            self.report = scenery.plain(session.report) or {}
+            self._can = {
+                "undo": bool(getattr(session, "can_undo", bool(self.steps))),
+                "redo": bool(getattr(session, "can_redo", True)),
+            }
+            graph = self._graph
+            self.selection = [n for n in self.selection if n in graph.by_name or n in graph.scopes]
+            self._draw()
+        if self._static is not None:
+            fallback.update(self._static, self)
+
+    def _on_selection(self, change: Any) -> None:
+        """Open what hides a selected name: the person asked to see it."""
+        graph, opened = self._graph, set(self._open)
+        for name in change["new"]:
+            if name in graph.by_name:
+                opened |= set(graph.ancestors(graph.by_name[name].scope))
+            elif name in graph.scopes:
+                opened |= set(graph.ancestors(name)[1:])
+        if not opened <= self._open:
+            self._open = opened
+            self._draw()
+
+    def _ipython_display_(self, **kwargs: Any) -> None:
+        self._static = fallback.show(self)
+
+    # -- what the page asks for -------------------------------------------------------------------
+
+    def _on_message(self, _widget: Any, message: Any, _buffers: Any) -> None:
+        reply = protocol.answer(self._methods(), message)
+        if reply is not None:
+            self.send(reply)
+
+    def _methods(self) -> Mapping[str, Callable[..., Any]]:
+        return {
+            "toggle": self._ask_toggle,
+            "expand_to": self._ask_expand_to,
+            "facts": lambda names: scenery.facts(self._graph, self._shown_model(), names),
+            "offers": lambda names: scenery.plain(self._session.offers(names)),
+            "preview": lambda operation, arguments: scenery.plain(
+                self._session.preview(operation, arguments)
+            ),
+            "apply": self._do,
+            "undo": self.undo,
+            "redo": self.redo,
+            "toggle_step": lambda uid: self._change("toggle", uid),
+            "drop_step": lambda uid: self._change("drop", uid),
+            "move_step": lambda uid, to: self._change("move", uid, to),
+            "verify": lambda: scenery.plain(self.verify()),
+            "find": lambda query: scenery.find(self._graph, query),
+            "view": self._ask_view,
+        }
+
+    def _shown_model(self) -> Any:
+        """The model that the picture shows, for the settings of its layers; never a reason to fail."""
+        if self._view == "before" or not self._session.steps:
+            return self._session.model
+        try:
+            return self._session.build()
+        except Exception:
+            return self._session.model
+
+    def _ask_toggle(self, scope: str, recursive: bool = False) -> None:
+        graph = self._graph
+        if scope not in graph.scopes:
+            raise SelectionError(f"{scope!r} is no module of the picture")
+        below = scenery.below(graph, scope)
+        if scope in self._open:
+            self._open = self._open - {scope} - (set(below) if recursive else set())
+        else:
+            self._open = self._open | {scope} | (set(below) if recursive else set())
+        self._draw()
+
+    def _ask_expand_to(self, depth: int) -> None:
+        graph = self._graph
+        self._open = {k for k in graph.scopes if len(graph.ancestors(k)) <= max(depth, 0) + 1}
+        self._draw()
+
+    def _ask_view(self, which: str = "after") -> None:
+        if which not in ("before", "after"):
+            raise SurgeryError(f"there is no view {which!r}: before, after")
+        self._view = which
+        self._draw()
+
+    # -- edits ------------------------------------------------------------------------------------
+
+    def _change(self, method: str, *args: Any) -> None:
+        getattr(self._session, method)(*args)
+        self._view = "after"
+        self._refresh()
+
+    def _do(self, operation: str, arguments: Mapping[str, Any]) -> None:
+        given = {name: value for name, value in arguments.items() if value is not None}
+        self._change("do", operation, given)
+
+    def replace(self, where: Any, new: str, **options: Any) -> None:
+        """Put another module in the place of those that `where` names.
+
+        Args:
+            where: A name or glob, a module class, a Node, a module, a function of a Node, or a list.
+            new: Source of the new module; ``old`` is the one replaced: ``"nn.Linear(old.in_features, 10)"``.
+            **options: Further arguments of the operation, such as ``call=2``.
+        """
+        self._do("replace", {"where": where, "new": new, **options})
+
+    def remove(self, where: Any, **options: Any) -> None:
+        """Take modules or calls out; what entered them passes on."""
+        self._do("remove", {"where": where, **options})
+
+    def insert(self, new: str, *, after: Any = None, before: Any = None, **options: Any) -> None:
+        """Put a new module or expression behind, or in front of, a node."""
+        self._do("insert", {"new": new, "after": after, "before": before, **options})
+
+    def cut(self, *, after: Any = None, before: Any = None, **options: Any) -> None:
+        """End the model at a node: the value after it, or what enters it, becomes the output."""
+        self._do("cut", {"after": after, "before": before, **options})
+
+    def tap(self, nodes: Any, *, output: str | None = None, **options: Any) -> None:
+        """Make the output a dict of inner values.
+
+        Args:
+            nodes: ``{node: key}`` as in torchvision's ``return_nodes``, or a list of names.
+            output: Keep the original output under this key.
+            **options: Further arguments of the operation.
+        """
+        self._do("tap", {"nodes": nodes, "output": output, **options})
+
+    def channels(
+        self,
+        where: Any,
+        *,
+        inputs: int | None = None,
+        outputs: int | None = None,
+        weights: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Change how many channels a layer reads or makes; `weights` says what becomes of the weights."""
+        arguments = {"where": where, "inputs": inputs, "outputs": outputs, "weights": weights}
+        self._do("channels", {**arguments, **options})
+
+    def undo(self) -> None:
+        """Take the last edit back."""
+        self._change("undo")
+
+    def redo(self) -> None:
+        """Do again what was taken back."""
+        self._change("redo")
+
+    def _uid(self, index: int) -> int:
+        try:
+            return self.steps[index]["uid"]
+        except IndexError:
+            raise SurgeryError(
+                f"there is no step {index}: {len(self.steps)} steps, counted from 0"
+            ) from None
+
+    def toggle(self, index: int) -> None:
+        """Switch a step off, or on again."""
+        self._change("toggle", self._uid(index))
+
+    def drop(self, index: int) -> None:
+        """Forget a step."""
+        self._change("drop", self._uid(index))
+
+    def move(self, index: int, to: int) -> None:
+        """Put a step in another place of the list."""
+        self._change("move", self._uid(index), to)
+
+    # -- results ----------------------------------------------------------------------------------
+
+    def build(self) -> Any:
+        """The edited model, made by executing the emitted text on a copy."""
+        return self._session.build()
+
+    def verify(self) -> Any:
+        """Check the edited model in full; the report is also shown in the widget."""
+        report = self._session.verify()
+        self.report = scenery.plain(report) or {}
+        return report
+
+    def emit(self) -> None:
+        """Put the code into the next cell; where there is no notebook, print it."""
+        if not notebook.next_cell(self.code):
+            print(self.code)
+
+    @property
+    def before(self) -> Any:
+        """The model as it was, as a ModelGraph."""
+        return scenery.public(self._session.base, self._session)
+
+    @property
+    def after(self) -> Any:
+        """The edited model, as a ModelGraph."""
+        return scenery.public(self._session.current, self._session)
+
+    @property
+    def example(self) -> Any:
+        """The example inputs that the model is called with."""
+        return self._session.example
+
+    @example.setter
+    def example(self, value: Any) -> None:
+        self._session.example = value
+        self._refresh()
+
+    def save(self, path: str | pathlib.Path) -> None:
+        """Write the steps as JSON, to be applied to another model with `load`."""
+        steps = [{"operation": s.operation, "arguments": s.arguments} for s in self._session.recipe]
+        text = json.dumps({"nbsurgery": 1, "steps": steps}, indent=2)
+        pathlib.Path(path).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | pathlib.Path, model: Any, *args: Any, **kwargs: Any) -> Surgery:
+        """Open a model and do the steps of a file that `save` wrote."""
+        text = pathlib.Path(path).read_text(encoding="utf-8")
+        try:
+            steps = json.loads(text)["steps"]
+            recipe = [(s["operation"], s["arguments"]) for s in steps]
+        except (ValueError, KeyError, TypeError):
+            raise SurgeryError(f"{path} is not a file that Surgery.save wrote") from None
+        self = cls(model, *args, **kwargs)
+        for operation, arguments in recipe:
+            self._do(operation, arguments)
+        return self
+
+    def to_svg(self, path: str | pathlib.Path | None = None, *, dark: bool = False) -> str:
+        """The picture as it is open now, as SVG text; also written to `path`."""
+        return fallback.written(path, fallback.svg(self._scene, dark=dark))
+
+    def to_html(self, path: str | pathlib.Path | None = None, *, lesson: Any = None) -> str:
+        """A page with the picture, the code and the report, that needs nothing else."""
+        if lesson is not None:
+            raise SurgeryError("lessons cannot be written to a page yet; leave lesson out")
+        return fallback.written(path, fallback.page(self))
+
+    def to_png(self, path: str | pathlib.Path, *, dark: bool = False, scale: float = 2.0) -> None:
+        """The picture as PNG; needs ``cairosvg`` or a Chromium that Playwright finds."""
+        fallback.write_png(path, fallback.svg(self._scene, dark=dark), scale=scale)
+
+    def to_dot(self, path: str | pathlib.Path | None = None, *, depth: int = 2) -> str:
+        """The model as Graphviz source."""
+        from nbsurgery.render import to_graphviz
+
+        return fallback.written(path, to_graphviz(self._graph, depth=depth).source)

@@ -1,0 +1,20 @@
+"""The widget in a real notebook over made-up answers: shown, clicked, asked, emitted."""
+
+CELL = "from tests.widget.fake_session import demo; w = demo(); w"
+
+
+def test_slice(notebook):
+    """A widget paints, a click selects and asks for facts, Emit writes the next cell."""
+    book = notebook(CELL, "print('tail')")
+    book.run(0)
+    widget = book.widget()
+    book.shot("slice_first")
+    widget.click("bn1")
+    assert widget.selection() == ["bn1"]
+    widget.root.locator(".nbs-facts h3", has_text="bn1").wait_for()
+    assert book.execute("print(w.selection)").strip() == "['bn1']"
+    book.shot("slice_selected")
+    widget.emit()
+    assert book.sources() == [CELL, "# no edits", "print('tail')"]
+    assert book.active() == 1
+    book.shot("slice_emitted")
