@@ -17,7 +17,7 @@ from torch import nn
 from . import rewrite
 from .errors import EmissionError, StepError
 from .expression import Expression
-from .graph import Graph, Node, Ref, Scope
+from .graph import Graph, Node, Scope
 
 
 @dataclass(frozen=True)
@@ -450,5 +450,14 @@ def batch_of(graph: Graph) -> int | None:
     return sizes.pop() if len(sizes) == 1 else None
 
 
-def value_of(node: Node) -> Ref:
-    return Ref(node.id)
+def is_head(draft: Draft, path: str) -> bool:
+    """Whether nothing with parameters comes after the layer."""
+    after: set[str] = set()
+    for node in draft.calls_of(path):
+        todo = list(draft.graph.users_of(node.id))
+        while todo:
+            id = todo.pop()
+            if id not in after:
+                after.add(id)
+                todo += draft.graph.users_of(id)
+    return not any((draft.graph.by_id[id].facts or {}).get("params") for id in after)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import textwrap
@@ -111,6 +112,10 @@ def _assign(draft: Draft, edit: Assign, variable: str, lines_above: list[str]) -
             f"if isinstance({here}, {_callee(edit.new)}):",
             f'    raise RuntimeError("{edit.path} is a {edit.once} already: run this on a fresh model")',
         ]
+    reads = sum(isinstance(n, ast.Name) and n.id == "old" for n in ast.walk(edit.new.tree))
+    if reads > len(edit.literals) + 1 and here.count(".") > 1:  # a long path said twice reads badly
+        lines.append(f"old = {here}")
+        value = made(edit.new, "old", edit, variable, edit.literals)
     aliases = draft.aliases(edit.path)[1:] if draft._exists(edit.path) else ()
     for alias in aliases:
         value = assignment(draft.model, alias, variable, value)
@@ -244,8 +249,6 @@ _LINES = {
 
 
 def _callee(expr: Expression) -> str:
-    import ast
-
     body = expr.tree.body
     return ast.unparse(body.func if isinstance(body, ast.Call) else body)
 

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from ..claims import SameOutput
-from ..draft import Assign, Draft, Widen
+from ..draft import Assign, Draft, Widen, is_head
 from ..errors import StepError
 from ..expression import parse
 from ..graph import Node
@@ -130,7 +130,7 @@ class Channels(Operation):
         old_ins, old_outs = widths(layer)
         if ins == old_ins:
             unit = "outputs" if isinstance(layer, nn.Linear) else "output channels"
-            if _is_head(draft, path):
+            if is_head(draft, path):
                 unit = "classes"
             rest = "new weights" if policy == "new" else "the old rows stay, new rows start at zero"
             return f"{path}: {old_outs} → {outs} {unit}, {rest}"
@@ -155,19 +155,6 @@ class Channels(Operation):
         if added < 0 and policy in ("zero", "mean"):
             words[policy] = f"the first {ins} stay"
         return f"{path}: {old_ins} → {ins} {unit}{both}; {words[policy]}"
-
-
-def _is_head(draft: Draft, path: str) -> bool:
-    """Whether nothing with parameters comes after the layer."""
-    after: set[str] = set()
-    for node in draft.calls_of(path):
-        todo = list(draft.graph.users_of(node.id))
-        while todo:
-            id = todo.pop()
-            if id not in after:
-                after.add(id)
-                todo += draft.graph.users_of(id)
-    return not any((draft.graph.by_id[id].facts or {}).get("params") for id in after)
 
 
 def _th(n: int) -> str:

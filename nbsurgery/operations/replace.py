@@ -16,6 +16,7 @@ from ..draft import (
     NewModule,
     call_in_scope,
     describe,
+    is_head,
     local_name,
     number,
     ordinal,
@@ -117,7 +118,8 @@ class Replace(Operation):
             for node in target.nodes:
                 replace_call(draft, step, node, text)
             return
-        comment = f"{target.path}: {_what_changes(old, expr, made)}"
+        unit = "classes" if is_head(draft, target.path) else "outputs"
+        comment = f"{target.path}: {_what_changes(old, expr, made, unit)}"
         if len(target.nodes) > 1:
             comment += f"; {len(target.nodes)} calls change"
         draft.assign(
@@ -249,12 +251,12 @@ def _article(made: nn.Module) -> str:
     return f"{'an' if name[0] in 'AEIOU' and not name.isupper() else 'a'} {name}"
 
 
-def _what_changes(old: nn.Module, expr: Expression, made: nn.Module) -> str:
+def _what_changes(old: nn.Module, expr: Expression, made: nn.Module, unit: str) -> str:
     """``1000 → 10 classes, new weights`` for a head, else the two types."""
     weights = ", new weights" if any(True for _ in made.parameters()) and not expr.whole_old else ""
     if isinstance(old, nn.Linear) and type(made) is nn.Linear:
         if old.in_features == made.in_features and old.out_features != made.out_features:
-            return f"{old.out_features} → {made.out_features} outputs{weights}"
+            return f"{old.out_features} → {made.out_features} {unit}{weights}"
     return f"{type(old).__name__} → {expr.short}{weights}"
 
 

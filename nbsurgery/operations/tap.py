@@ -78,10 +78,11 @@ class Tap(Operation):
         what = _listed([n if isinstance(n, str) else n["call"] for n in wanted])
         rest = "; " + _goes([_word(n) for n in gone], 0) if gone else ""
         more = f", with {lost:,} parameters" if lost and gone else ""
-        keys = _listed([f"`{k}`" for k in value])
+        keys = _listed([f"`{k}`" for k in picked])
+        own = f", and its own output as `{keep}`" if keep else ""
         draft.rewire(
             changed, step, suffix="Features",
-            doc=f"that returns {_meaning(draft, list(wanted))} as {keys}",
+            doc=f"that returns {_meaning(draft, list(wanted))} as {keys}{own}",
             comment=f"tap {what}{rest}{more}", names=names,
         )  # fmt: skip
         draft.claims.clear()

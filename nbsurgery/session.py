@@ -1,0 +1,606 @@
+"""The only holder of state: a base model, an example, the steps; do, undo, redo, toggle, drop, move."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import itertools
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from . import verify
+from .capture import capture
+from .draft import Draft
+from .emit.statements import EMPTY, emit
+from .errors import CaptureError, EmissionError, ShapeError, StepError, SurgeryError, nearest
+from .graph import Graph, Node
+from .operations import OPERATIONS
+from .targets import call_name, encode, resolve
+
+FORMAT = "nbsurgery/1"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One edit as the person asked for it: an operation and its arguments, JSON both ways."""
+
+    uid: int
+    operation: str
+    arguments: Mapping[str, Any]
+    enabled: bool = True
+
+    def to_json(self) -> dict:
+        return {
+            "operation": self.operation,
+            "arguments": dict(self.arguments),
+            "enabled": self.enabled,
+        }
+
+    @property
+    def text(self) -> str:
+        return OPERATIONS[self.operation].text(self.arguments)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a step when all steps were folded.
+
+    ``state`` is ``"ok"``, ``"off"`` or ``"failed"``; ``count`` how many places it changed.
+    """
+
+    state: str
+    count: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Everything that follows from a list of steps; made at once, never changed."""
+
+    steps: tuple[Step, ...]
+    outcomes: Mapping[int, Outcome]
+    draft: Draft
+    code: str
+    built: Any
+    after: Graph | tuple[Graph, ...]
+    report: Any
+
+
+class Session:
+    """A model under surgery.
+
+    Args:
+        model: The person's model. It is read, run once on the example, and never changed.
+        args, kwargs: What the model is called with.
+        variable: The person's own name for it, used in the code.
+        namespace: The notebook's names, or a function that gives them; IPython's by default.
+
+    Raises:
+        CaptureError: The model cannot be recorded with this example.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        variable: str = "model",
+        namespace: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None,
+    ):
+        self.variable = variable
+        self._namespace = namespace
+        self._example = (tuple(args), dict(kwargs or {}))
+        self._counter = itertools.count(1)
+        self._start(model)
+
+    def _start(self, model: nn.Module) -> None:
+        self.base: Graph = capture(model, *self._example)
+        self.model = model
+        self.original = verify.structural_copy(model)
+        self._fingerprint = fingerprint(model)
+        self._past: list[tuple[Step, ...]] = []
+        self._future: list[tuple[Step, ...]] = []
+        self._state = self._fold(())
+
+    # -- what follows from the steps --------------------------------------------------------
+
+    @property
+    def current(self) -> Graph:
+        """The graph of the edited model, captured from it; of its first part after a split."""
+        after = self._state.after
+        return after[0] if isinstance(after, tuple) else after
+
+    @property
+    def after(self) -> Graph | tuple[Graph, ...]:
+        return self._state.after
+
+    @property
+    def draft(self) -> Draft:
+        return self._state.draft
+
+    @property
+    def code(self) -> str:
+        """The whole recipe as source; a comment where there is no step."""
+        return self._state.code
+
+    @property
+    def report(self):
+        """The immediate report on the edited model."""
+        return self._state.report
+
+    @property
+    def recipe(self) -> tuple[Step, ...]:
+        return self._state.steps
+
+    @property
+    def steps(self) -> list[dict]:
+        """The steps in order, with what became of each."""
+        rows = []
+        for step in self._state.steps:
+            outcome = self._state.outcomes[step.uid]
+            places = f"{outcome.count} places" if outcome.count > 1 else ""
+            rows.append(
+                {
+                    "uid": step.uid,
+                    "operation": step.operation,
+                    "text": step.text,
+                    "detail": places,
+                    "enabled": step.enabled,
+                    "state": outcome.state,
+                    "reason": outcome.reason,
+                }
+            )
+        return rows
+
+    @property
+    def namespace(self) -> Mapping[str, Any]:
+        """The notebook's names, as they are now."""
+        if callable(self._namespace):
+            return self._namespace()
+        if self._namespace is not None:
+            return self._namespace
+        shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+        return shell.user_ns if shell is not None else vars(sys.modules["__main__"])
+
+    @property
+    def example(self) -> tuple[tuple, dict]:
+        """The example inputs of the model: positional ones, then keywords."""
+        return self._example
+
+    @example.setter
+    def example(self, value: Any) -> None:
+        old, args = self._example, value
+        if (
+            isinstance(value, tuple)
+            and len(value) == 2
+            and isinstance(value[1], Mapping)
+            and isinstance(value[0], tuple)
+        ):
+            args, kwargs = value
+        elif isinstance(value, Mapping):
+            args, kwargs = (), value
+        else:
+            args, kwargs = value if isinstance(value, tuple) else (value,), {}
+        self._example = (tuple(args), dict(kwargs))
+        steps, before = self._state.steps, self.base
+        try:
+            self.base = capture(self.original, *self._example)
+            self._state = self._fold(steps)
+        except BaseException:
+            self._example, self.base = old, before
+            raise
+
+    @property
+    def changed_outside(self) -> str | None:
+        """One sentence if the person's variable is no longer the model that this session began with."""
+        live = self.namespace.get(self.variable, self.model)
+        if not isinstance(live, nn.Module):
+            return f"the variable {self.variable!r} no longer holds a model"
+        if live is not self.model and fingerprint(live) != self._fingerprint:
+            return (
+                f"the variable {self.variable!r} holds the edited model now; the recipe is for the "
+                "model as it was: undo changes the recipe, not the variable"
+            )
+        if live is self.model and fingerprint(live) != self._fingerprint:
+            return (
+                f"{self.variable!r} has been changed since this picture was made; the recipe is for "
+                "the model as it was"
+            )
+        return None
+
+    def rebase(self, model: nn.Module | None = None) -> None:
+        """Go on from the model as it is now (by default the person's variable), with no steps."""
+        live = model if model is not None else self.namespace.get(self.variable, self.model)
+        args, kwargs = self._adapted(self._state.draft)
+        old = self._example
+        self._example = (args, kwargs)
+        try:
+            self._start(live)
+        except BaseException:
+            self._example = old
+            raise
+
+    # -- folding ----------------------------------------------------------------------------
+
+    def _fold(self, steps: tuple[Step, ...], must: int | None = None) -> State:
+        """Apply all steps to the base, print, build, run and check.
+
+        Args:
+            steps: The recipe.
+            must: The step that may not fail: its error is raised. Others are marked.
+        """
+        outcomes: dict[int, Outcome] = {}
+        off: dict[int, str] = {}
+        while True:
+            draft, outcomes = self._drafted(steps, off, must)
+            try:
+                code = emit(draft, self.variable)
+                return self._proven(steps, outcomes, draft, code)
+            except (EmissionError, StepError, CaptureError) as error:
+                applied = [s.uid for s in steps if outcomes[s.uid].state == "ok"]
+                if must in applied or not applied:
+                    raise
+                off[applied[-1]] = str(error)  # the last one that still applied is in the way
+
+    def _drafted(
+        self, steps: tuple[Step, ...], off: Mapping[int, str], must: int | None
+    ) -> tuple[Draft, dict[int, Outcome]]:
+        draft = Draft.start(self.base, self.original, self.namespace)
+        outcomes: dict[int, Outcome] = {}
+        for step in steps:
+            if not step.enabled:
+                outcomes[step.uid] = Outcome("off")
+            elif step.uid in off:
+                outcomes[step.uid] = Outcome("failed", 0, off[step.uid])
+            else:
+                trial = draft.copy()
+                try:
+                    count = OPERATIONS[step.operation].apply(trial, step.uid, step.arguments)
+                except SurgeryError as error:
+                    if step.uid == must:
+                        raise
+                    outcomes[step.uid] = Outcome("failed", 0, str(error))
+                    continue
+                draft = trial
+                outcomes[step.uid] = Outcome("ok", count)
+        return draft, outcomes
+
+    def _proven(self, steps, outcomes, draft: Draft, code: str) -> State:
+        if code == EMPTY:
+            return State(steps, outcomes, draft, code, None, self.base, verify.Report())
+        built = verify.execute(
+            code, self.original, variable=self.variable, namespace=self.namespace, times=1
+        )
+        args, kwargs = self._adapted(draft)
+        after = verify.after(built, args, kwargs)
+        report = verify.check(
+            self.base, self.original, built, after, draft.graph, args, kwargs,
+            tuple(draft.claims.values()), original_args=self._example[0],
+            original_kwargs=self._example[1],
+        )  # fmt: skip
+        return State(steps, outcomes, draft, code, built, after, report)
+
+    def _adapted(self, draft: Draft) -> tuple[tuple, dict]:
+        """The example for the edited model: an edit may have changed the width of an input."""
+        args, kwargs = self._example
+        if not draft.inputs:
+            return args, dict(kwargs)
+        names = [n.target for n in self.base.root.inputs]
+        args = tuple(
+            _resized(a, *draft.inputs[names[i]])
+            if i < len(names) and names[i] in draft.inputs
+            else a
+            for i, a in enumerate(args)
+        )
+        kwargs = {
+            k: _resized(v, *draft.inputs[k]) if k in draft.inputs else v for k, v in kwargs.items()
+        }
+        return args, kwargs
+
+    # -- editing ----------------------------------------------------------------------------
+
+    def do(self, operation: str, arguments: Mapping[str, Any]) -> Step:
+        """Add a step. All or nothing: when it is refused, everything is as before.
+
+        Raises:
+            SurgeryError: The step cannot be applied, written or run; the message says why.
+        """
+        step = self._step(operation, arguments)
+        self._to((*self._state.steps, step), must=step.uid)
+        return step
+
+    def _step(self, operation: str, arguments: Mapping[str, Any]) -> Step:
+        if operation not in OPERATIONS:
+            raise StepError(f"there is no operation {operation!r}" + nearest(operation, OPERATIONS))
+        return Step(next(self._counter), operation, self._encoded(arguments))
+
+    def _encoded(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments as JSON, in the names of the draft (the picture may show other ones)."""
+        out: dict[str, Any] = {}
+        for key, value in arguments.items():
+            if value is None:
+                continue
+            if key in ("where", "after", "before", "into", "source", "until", "at"):
+                value = self._named(encode(self._state.draft.graph, self.model, value))
+            elif key == "nodes":
+                value = self._nodes(value)
+            elif key == "new" and not isinstance(value, str):
+                from .expression import parse
+
+                value = parse(value).text
+            out[key] = value
+        json.dumps(out)
+        return out
+
+    def _nodes(self, value: Any) -> Any:
+        graph = self._state.draft.graph
+
+        def name(item: Any) -> str:
+            item = self._named(encode(graph, self.model, item))
+            if isinstance(item, list):
+                item = item[0]
+            return item["call"] if isinstance(item, Mapping) else item
+
+        if isinstance(value, Mapping):
+            return {name(k): str(v) for k, v in value.items()}
+        return [name(v) for v in (value if isinstance(value, (list, tuple)) else [value])]
+
+    def _named(self, where: Any) -> Any:
+        if isinstance(where, list):
+            return [self._named(w) for w in where]
+        if isinstance(where, str):
+            return self.translate(where)
+        if isinstance(where, Mapping) and "call" in where:
+            return {"call": self.translate(where["call"])}
+        return where
+
+    def translate(self, name: str) -> str:
+        """A name of the picture (captured from the edited model) as the steps know it.
+
+        Printed classes open scopes and wrap modules, so the picture's names may differ from those of
+        the base; the two sequences of operations are aligned.
+        """
+        graph = self._state.draft.graph
+        if name in graph.by_name or name in graph.scopes or name == "":
+            return name
+        return self._alignment().get(name, name)
+
+    def _alignment(self) -> dict[str, str]:
+        after = self._state.after
+        if isinstance(after, tuple):
+            return {}
+        return _aligned(after, self._state.draft.graph)
+
+    def _to(self, steps: tuple[Step, ...], must: int | None = None) -> None:
+        state = self._fold(steps, must)
+        self._past.append(self._state.steps)
+        self._future.clear()
+        self._state = state
+
+    @property
+    def can_undo(self) -> bool:
+        return bool(self._past)
+
+    @property
+    def can_redo(self) -> bool:
+        return bool(self._future)
+
+    def undo(self) -> None:
+        """Take the last change of the list of steps back.
+
+        Raises:
+            StepError: There is none.
+        """
+        if not self._past:
+            raise StepError("there is nothing to undo")
+        state = self._fold(self._past[-1])
+        self._future.append(self._state.steps)
+        self._past.pop()
+        self._state = state
+
+    def redo(self) -> None:
+        """Make the change that was last taken back again.
+
+        Raises:
+            StepError: There is none.
+        """
+        if not self._future:
+            raise StepError("there is nothing to redo")
+        state = self._fold(self._future[-1])
+        self._past.append(self._state.steps)
+        self._future.pop()
+        self._state = state
+
+    def toggle(self, uid: int) -> None:
+        """Switch a step off, or on again; the others are folded anew."""
+        step = self._find(uid)
+        self._to(
+            tuple(
+                dataclasses.replace(s, enabled=not s.enabled) if s is step else s
+                for s in self._state.steps
+            )
+        )
+
+    def drop(self, uid: int) -> None:
+        """Take a step out of the list; the others are folded anew."""
+        step = self._find(uid)
+        self._to(tuple(s for s in self._state.steps if s is not step))
+
+    def move(self, uid: int, index: int) -> None:
+        """Put a step at another place of the list (0 is the first)."""
+        step = self._find(uid)
+        rest = [s for s in self._state.steps if s is not step]
+        if not 0 <= index <= len(rest):
+            raise StepError(f"a step can be moved to 0 … {len(rest)}, not to {index}")
+        self._to((*rest[:index], step, *rest[index:]))
+
+    def change(self, uid: int, arguments: Mapping[str, Any]) -> None:
+        """Edit the arguments of a step; the others are folded anew."""
+        step = self._find(uid)
+        new = dataclasses.replace(step, arguments={**step.arguments, **self._encoded(arguments)})
+        self._to(tuple(new if s is step else s for s in self._state.steps), must=uid)
+
+    def _find(self, uid: int) -> Step:
+        for step in self._state.steps:
+            if step.uid == uid:
+                return step
+        known = ", ".join(str(s.uid) for s in self._state.steps) or "none"
+        raise StepError(f"there is no step {uid!r}; the steps are: {known}")
+
+    # -- asking -----------------------------------------------------------------------------
+
+    def nodes(self, names: Sequence[str]) -> list[Node]:
+        """The draft's nodes for names of the picture.
+
+        Raises:
+            SelectionError: A name means nothing.
+        """
+        found: list[Node] = []
+        for name in names:
+            name = self.translate(name)
+            if name == "":
+                continue
+            where = {"call": name} if self._is_call(name) else name
+            found += [n for t in resolve(self._state.draft, where) for n in t.nodes]
+        return found
+
+    def _is_call(self, name: str) -> bool:
+        graph = self._state.draft.graph
+        return name in graph.by_name or name in graph.scopes
+
+    def offers(self, names: Sequence[str]) -> list[dict]:
+        """The operations that fit a selection, with their forms."""
+        nodes = self.nodes(names)
+        offers = []
+        for operation in OPERATIONS.values():
+            try:
+                offers += [o.to_dict() for o in operation.offers(self._state.draft, nodes)]
+            except SurgeryError:
+                continue  # it makes no sense on this selection
+        return offers
+
+    def preview(self, operation: str, arguments: Mapping[str, Any]) -> dict:
+        """What a step would change, without making it: places and their count.
+
+        Raises:
+            SurgeryError: It would be refused while it is drafted.
+        """
+        step = self._step(operation, arguments)
+        trial = self._state.draft.copy()
+        count = OPERATIONS[operation].apply(trial, step.uid, step.arguments)
+        where = next(
+            (step.arguments[k] for k in ("where", "after", "before") if k in step.arguments), None
+        )
+        places: list[str] = []
+        calls = count
+        if where is not None:
+            nodes = [n for t in resolve(self._state.draft, where) for n in t.nodes]
+            places, calls = [call_name(self._state.draft.graph, n.id) for n in nodes], len(nodes)
+        text = f"{count} place" + ("s" if count != 1 else "")
+        if calls > count:
+            text += f", {calls} calls"
+        return {"count": count, "calls": calls, "text": text, "places": places}
+
+    # -- results ----------------------------------------------------------------------------
+
+    def build(self) -> nn.Module | tuple[nn.Module, ...]:
+        """The edited model, made anew from the code (shares the weights that no step changes)."""
+        if self._state.built is None:
+            return verify.structural_copy(self.original)
+        return verify.execute(
+            self.code, self.original, variable=self.variable, namespace=self.namespace
+        ).model
+
+    def verify(self):
+        """The full report."""
+        if self._state.built is None:
+            return self._state.report
+        args, kwargs = self._adapted(self._state.draft)
+        return verify.full(
+            self.base, self.original, self._state.built, self._state.after, self._state.draft.graph,
+            args, kwargs, tuple(self._state.draft.claims.values()),
+            original_args=self._example[0], original_kwargs=self._example[1],
+        )  # fmt: skip
+
+    def save(self, path: str | Path) -> None:
+        """Write the recipe as JSON."""
+        data = {"format": FORMAT, "steps": [s.to_json() for s in self._state.steps]}
+        Path(path).write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+
+    def load(self, path: str | Path) -> list[str]:
+        """Take over a recipe; what does not apply here is marked.
+
+        Returns:
+            One sentence per step that did not apply.
+        """
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            steps = tuple(
+                Step(next(self._counter), s["operation"], s["arguments"], s.get("enabled", True))
+                for s in data["steps"]
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StepError(f"{path} is no recipe of nbsurgery: {error}") from None
+        unknown = [s.operation for s in steps if s.operation not in OPERATIONS]
+        if unknown:
+            raise StepError(f"{path} uses {unknown[0]!r}, which this version does not know")
+        self._to(steps)
+        return [
+            f"step {i}, {s.text}: {self._state.outcomes[s.uid].reason}"
+            for i, s in enumerate(steps, 1)
+            if self._state.outcomes[s.uid].state == "failed"
+        ]
+
+
+def fingerprint(model: nn.Module) -> tuple:
+    """What tells whether a model's structure has changed: paths, module identities, shapes."""
+    return tuple(
+        (
+            path,
+            id(m),
+            type(m).__name__,
+            tuple(tuple(p.shape) for p in m._parameters.values() if p is not None),
+        )
+        for path, m in model.named_modules()
+    )
+
+
+def _resized(value: Any, axis: int, size: int) -> Any:
+    """A tensor with `axis` cut, or filled up by repeating it."""
+    if not isinstance(value, torch.Tensor) or value.shape[axis] == size:
+        return value
+    index = torch.arange(size, device=value.device) % value.shape[axis]
+    return value.index_select(axis, index)
+
+
+@functools.lru_cache(maxsize=8)
+def _aligned(after: Graph, draft: Graph) -> dict[str, str]:
+    """Names of the captured edited model → names of the draft, by aligning the two runs."""
+    a, b = after.flat, draft.flat
+    left = [(n.kind == "module", n.type, n.name.rpartition(".")[2]) for n in a]
+    right = [(n.kind == "module", n.type, n.name.rpartition(".")[2]) for n in b]
+    names: dict[str, str] = {}
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(
+        None, left, right, autojunk=False
+    ).get_opcodes():
+        if tag == "equal" or (tag == "replace" and i2 - i1 == j2 - j1):
+            for x, y in zip(a[i1:i2], b[j1:j2], strict=True):
+                names.setdefault(x.name, y.name)
+        elif (
+            tag == "replace" and j2 - j1 == 1
+        ):  # one new node of the draft became a module of several
+            for x in a[i1:i2]:
+                names.setdefault(x.name, b[j1].name)
+    return names
+
+
+__all__ = ["Outcome", "Session", "ShapeError", "State", "Step"]
