@@ -2,5 +2,17 @@
 
 from .copy import structural_copy
 from .execute import Built, execute
+from .failure import explain
+from .report import Fact, Finding, Report
+from .verify import check
 
-__all__ = ["Built", "execute", "structural_copy"]
+__all__ = [
+    "Built",
+    "Fact",
+    "Finding",
+    "Report",
+    "check",
+    "execute",
+    "explain",
+    "structural_copy",
+]

@@ -144,7 +144,7 @@ def _difference(new: Any, old: Any, path: str, seen: tuple[int, ...]) -> Differe
 
 def _equal(a: Any, b: Any) -> bool:
     try:
-        return bool(a == b) or (a != a and b != b)
+        return bool(a == b) or (math.isnan(a) and math.isnan(b))
     except (TypeError, ValueError, RuntimeError):  # arrays and the like: no single truth
         return False
 

@@ -79,6 +79,7 @@ class Copier:
         root: The copy.
         shared: For each storage that copy and original share, the ids of the original's tensors.
         origin: Name in the original by the identity of the copy's tensor.
+        paths: Path in the original by the identity of the copy's module.
         notes: What could not be copied and is shared, one sentence each.
     """
 
@@ -114,6 +115,11 @@ class Copier:
                 f"{type(model).__name__} holds objects nested too deeply to copy: "
                 "detach what is not needed to run it"
             ) from None
+        self.paths: dict[int, str] = {
+            id(self._memo[id(module)]): path
+            for path, module in model.named_modules()
+            if id(module) in self._memo
+        }
 
     @staticmethod
     def _affordable(model: nn.Module) -> set[int]:

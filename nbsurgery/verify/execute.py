@@ -39,8 +39,11 @@ class Built:
             can be pickled and inspected.
         origin: For tensors that come from the original: its name there, by the identity of the tensor
             here.
+        paths: The same for modules: path in the original by the identity of the module here.
         written: Names of the weights that the text writes into; they have memory of their own here.
         notes: What of the model could not be copied, one sentence each.
+        variable: The name under which the text knew the model.
+        given: The notebook's names that the text was given.
         stopped: The error with which a second run of the text stopped, where it was run twice.
     """
 
@@ -50,10 +53,15 @@ class Built:
     namespace: dict[str, Any] = field(repr=False)
     module_name: str
     origin: Mapping[int, str] = field(repr=False)
+    paths: Mapping[int, str] = field(repr=False)
     written: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    variable: str = "model"
+    given: Mapping[str, Any] | None = field(default=None, repr=False)
     stopped: Exception | None = None
-    _alive: tuple = field(default=(), repr=False)  # keeps the ids of `origin` from being reused
+    _alive: tuple = field(
+        default=(), repr=False
+    )  # keeps ids in `origin`, `paths` from being reused
 
     @property
     def modules(self) -> tuple[nn.Module, ...]:
@@ -140,8 +148,11 @@ def execute(
         namespace=dict(module.__dict__),
         module_name=name,
         origin=copier.origin,
+        paths=copier.paths,
         written=tuple(label for i, label in registered.items() if i in clone),
         notes=tuple(copier.notes),
+        variable=variable,
+        given=namespace,
         stopped=stopped,
         _alive=(copier,),
     )

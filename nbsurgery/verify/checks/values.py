@@ -1,0 +1,115 @@
+"""Equality where nothing may change: what the operations promise, against the original's own run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nbsurgery.capture import replay
+
+from ...claims import Claim, OutputEquals, OutputsEqual, PartEqualsOutput, SameOutput
+from ...errors import SurgeryError
+from ...graph import Graph
+from .. import runs
+from ..compare import Difference, difference
+from ..report import Finding
+from ..still import still
+from ..subject import Subject
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Each claim on the example; without one, how far the output has moved."""
+    output, original = subject.run.output, subject.original_run
+    if original.error is not None:
+        yield Finding("info", f"the original does not run on this example: {original.error}")
+        return
+    if subject.claims and _random(subject):
+        yield Finding("info", "the model draws random numbers in this mode: no values are compared")
+        return
+    ids = [i for claim in subject.claims for i in _wanted(claim)]
+    inner: Mapping[str, Any] = {}
+    if ids:
+        try:
+            inner = inner_values(subject, ids)
+        except (SurgeryError, RuntimeError, TypeError, AttributeError, KeyError) as error:
+            yield Finding("warning", f"inner values of the original cannot be had: {error}")
+            return
+    for claim in dict.fromkeys(map(_hashable, subject.claims)):
+        yield from _judge(claim, output, original.output, inner, subject.before)
+    if not subject.claims:
+        found = difference(output, original.output)
+        if found.equal:
+            yield Finding("info", "on the example the output equals the original's, bit for bit")
+        elif found.problem is None:
+            yield Finding("info", f"against the original the output shows {found}")
+
+
+def inner_values(subject: Subject, ids: list[str]) -> Mapping[str, Any]:
+    """Values of nodes of the ORIGINAL run, each as it was when its node had run."""
+    with still():
+        args, kwargs = runs.cloned(subject.original_args), runs.cloned(subject.original_kwargs)
+        _, values = replay(subject.before, subject.reference, args, kwargs, values=ids)
+    return values
+
+
+def _hashable(claim: Claim) -> Any:
+    return tuple(claim.nodes.items()) if isinstance(claim, OutputsEqual) else claim
+
+
+def _wanted(claim: Claim) -> list[str]:
+    if isinstance(claim, OutputEquals):
+        return [claim.node]
+    return list(claim.nodes.values()) if isinstance(claim, OutputsEqual) else []
+
+
+def _judge(claim, output, original, inner, graph: Graph) -> Iterator[Finding]:
+    if isinstance(claim, SameOutput):
+        yield _verdict(difference(output, original), "the output", "the original's")
+    elif isinstance(claim, OutputEquals):
+        what = f"the original's value of {_name(graph, claim.node)}"
+        yield _verdict(difference(output, inner[claim.node]), "the output", what)
+    elif isinstance(claim, PartEqualsOutput):
+        part = _part(output, claim.key)
+        yield _verdict(difference(part, original), f"part {claim.key!r}", "the original's output")
+    else:
+        parts = [(k, difference(_part(output, k), inner[node]), node) for k, node in claim]
+        if all(found.equal for _, found, _ in parts):
+            names = ", ".join(_name(graph, node) for _, _, node in parts)
+            yield Finding(
+                "ok", f"{len(parts)} outputs equal the original's values of {names}, bit for bit"
+            )
+            return
+        for key, found, node in parts:
+            yield _verdict(found, f"part {key!r}", f"the original's value of {_name(graph, node)}")
+
+
+def _verdict(found: Difference, what: str, reference: str) -> Finding:
+    if found.equal:
+        return Finding("ok", f"{what} equals {reference}, bit for bit")
+    if found.close:
+        return Finding("ok", f"{what} equals {reference} up to round-off ({found.max_abs:.1g})")
+    return Finding("error", f"{what} was to equal {reference}, and shows {found}")
+
+
+def _part(output: Any, key: Any) -> Any:
+    if isinstance(output, Mapping):
+        return output.get(key)
+    if isinstance(output, (list, tuple)) and isinstance(key, int) and key < len(output):
+        return output[key]
+    return getattr(output, str(key), None)
+
+
+def _name(graph: Graph, id: str) -> str:
+    node = graph.by_id.get(id)
+    return node.name if node is not None else id
+
+
+def _random(subject: Subject) -> bool:
+    """Whether the original itself gives other numbers under another seed."""
+    if not any(m.training for m in subject.reference.modules()):
+        return False
+    first, second = (
+        runs.run((subject.reference,), subject.original_args, subject.original_kwargs, seed=seed)
+        for seed in (0, 1)
+    )
+    return not difference(first.output, second.output).close

@@ -1,0 +1,72 @@
+"""Running a model, or the parts of a split one after the other, without a trace."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from .compare import cloned
+from .still import still
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: what came out, or what was raised; which modules were called."""
+
+    output: Any = None
+    error: Exception | None = None
+    called: frozenset[int] = frozenset()
+    crossing: tuple = field(default=())  # what each part of a split hands to the next
+
+
+def run(
+    parts: Sequence[nn.Module],
+    args: tuple,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    seed: int = 0,
+    grad: bool = False,
+) -> Run:
+    """Call the first part with the example, each further one with what the one before returned."""
+    args, kwargs = cloned(tuple(args)), cloned(dict(kwargs or {}))
+    called: set[int] = set()
+    crossing = []
+    with still(seed), torch.set_grad_enabled(grad), _calls(called), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            output = parts[0](*args, **kwargs)
+            for part in parts[1:]:
+                crossing.append(output)
+                output = part(*handed_on(part, output))
+        except Exception as error:  # noqa: BLE001  the model's own, whatever it is
+            return Run(None, error, frozenset(called), tuple(crossing))
+    return Run(output, None, frozenset(called), tuple(crossing))
+
+
+def handed_on(part: nn.Module, value: Any) -> tuple:
+    """The arguments with which a part of a split takes what the part before returned."""
+    if not isinstance(value, tuple):
+        return (value,)
+    try:
+        found = list(inspect.signature(part.forward).parameters.values())
+    except (TypeError, ValueError):
+        return value
+    places = [p for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    many = len(places) >= len(value) or any(p.kind is p.VAR_POSITIONAL for p in found)
+    return value if many else (value,)
+
+
+@contextlib.contextmanager
+def _calls(called: set[int]) -> Iterator[None]:
+    handle = nn.modules.module.register_module_forward_pre_hook(lambda m, _: called.add(id(m)))
+    try:
+        yield
+    finally:
+        handle.remove()

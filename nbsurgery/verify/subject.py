@@ -1,0 +1,110 @@
+"""What the checks look at: original and edited model, their runs, and who came from where."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..claims import Claim
+from ..graph import Graph
+from . import runs
+from .copy import Copier, structural_copy
+from .execute import Built
+
+
+@dataclass(eq=False)
+class Subject:
+    """One edit under examination; the runs that it needs are made once, when first asked for.
+
+    Attributes:
+        before: Graph of the original's run.
+        original: The model before the edit; read only, runs happen on a copy.
+        built: What the text made.
+        after: Graph of the edited model's run, one per module of a split, empty where there is none.
+        edited: The draft's edited graph, for the oracle.
+        args, kwargs: What the edited model is called with.
+        original_args, original_kwargs: What the original is called with.
+        claims: What the operations promise.
+        context: What else the full report needs: the notebook's names, how to build again.
+    """
+
+    before: Graph
+    original: nn.Module
+    built: Built
+    after: tuple[Graph, ...]
+    edited: Graph | None
+    args: tuple
+    kwargs: Mapping[str, Any]
+    original_args: tuple
+    original_kwargs: Mapping[str, Any]
+    claims: tuple[Claim, ...]
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+    # --- runs ------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def reference(self) -> nn.Module:
+        """A copy of the original to run: its buffers may move."""
+        return structural_copy(self.original)
+
+    @functools.cached_property
+    def original_run(self) -> runs.Run:
+        return runs.run((self.reference,), self.original_args, self.original_kwargs)
+
+    @functools.cached_property
+    def run(self) -> runs.Run:
+        """The edited model on the example, on a copy: the built model's buffers stay."""
+        return runs.run(tuple(c.root for c in self.copies), self.args, self.kwargs)
+
+    @functools.cached_property
+    def copies(self) -> tuple[Copier, ...]:
+        """Copies of the built modules to run: what is built keeps its buffers."""
+        return tuple(Copier(m) for m in self.built.modules)
+
+    # --- names -----------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def prefixes(self) -> tuple[str, ...]:
+        """What stands before a name of each built module, to tell the parts of a split apart."""
+        names = self.built.names
+        return tuple(f"{n}." for n in names) if len(names) > 1 else ("",)
+
+    def modules(self) -> Iterator[tuple[str, nn.Module]]:
+        """Every module of the built model by path, parts of a split under their name."""
+        for prefix, root in zip(self.prefixes, self.built.modules):
+            for path, module in root.named_modules():
+                yield (prefix + path).rstrip("."), module
+
+    def tensors(self) -> Iterator[tuple[str, torch.Tensor, bool]]:
+        """Every parameter and buffer: key, tensor, whether it is a parameter; ties under each name."""
+        for prefix, root in zip(self.prefixes, self.built.modules):
+            for key, tensor in root.named_parameters(remove_duplicate=False):
+                yield prefix + key, tensor, True
+            for key, tensor in root.named_buffers(remove_duplicate=False):
+                yield prefix + key, tensor, False
+
+    def came_from(self, tensor: torch.Tensor) -> str | None:
+        """The name in the original of a tensor of the built model; ``None`` for a new one."""
+        return self.built.origin.get(id(tensor))
+
+    def is_new(self, module: nn.Module) -> bool:
+        """Whether a module of the built model was made by the text."""
+        return id(module) not in self.built.paths
+
+
+def listed(names: Iterable[str], limit: int = 3) -> str:
+    """``"fc.weight, fc.bias and 3 more"``."""
+    names = list(names)
+    if len(names) <= limit:
+        return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+    return f"{', '.join(names[:limit])} and {len(names) - limit:,} more"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """``"1 key"``, ``"2 keys"``, with thousands marked."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
