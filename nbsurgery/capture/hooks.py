@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import functools
+import math
+import sys
 import threading
+import types
 from collections.abc import Iterator
 
 import torch
+import torch.fx
+import torch.utils.checkpoint
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from nbsurgery.capture.symbols import plain
+from nbsurgery.capture import libraries, regions, shims
+from nbsurgery.capture.symbols import Symbol, apply, plain
 
 _MISSING = object()
 _active = None  # the Tape that records now
@@ -84,6 +92,213 @@ def _training(patches: _Patches) -> None:
     patches.set(nn.Module, "training", property(get, put))
 
 
+def _functions(patches: _Patches, tape) -> None:
+    """Functions that stay one call: their authors said so, or their library's rule does."""
+    whole = whole_functions()
+    if not whole:
+        return
+    wrappers: dict[int, object] = {}
+
+    def wrap(function):
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            tape = active()
+            if tape is None:
+                return function(*args, **kwargs)
+            return tape.function_call(function, args, kwargs)
+
+        return call
+
+    for space in {id(vars(m)): m for m in _spaces(tape, whole)}.values():
+        for name, value in list(vars(space).items()):
+            key = id(value)
+            if key in whole:
+                if key not in wrappers:
+                    wrappers[key] = wrap(value)
+                patches.set(space, name, wrappers[key])
+
+
+def whole_functions() -> dict[int, object]:
+    """By id: functions that are recorded as one call, as torch.fx and torchvision treat them."""
+    found: dict[int, object] = {}
+    registered = getattr(torch.fx._symbolic_trace, "_wrapped_fns_to_patch", {})
+    for (_, name), space in list(registered.items()):
+        _add(found, space.get(name))
+    for module_name, names in libraries.WHOLE.items():
+        module = sys.modules.get(module_name)
+        if module is not None:
+            for name in names if names is not None else list(vars(module)):
+                if not name.startswith("_"):
+                    _add(found, vars(module).get(name))
+    return found
+
+
+def _add(found: dict[int, object], function) -> None:
+    if isinstance(function, types.FunctionType) and not function.__module__.startswith("torch."):
+        found[id(function)] = function
+
+
+def _spaces(tape, whole) -> list[types.ModuleType]:
+    """The Python modules whose globals the model's code reads."""
+    names = {f.__module__ for f in whole.values()}
+    for kind in {type(m) for m in tape.modules}:
+        for base in kind.__mro__:
+            names.add(base.__module__)
+    return [
+        sys.modules[n]
+        for n in names
+        if n in sys.modules and not n.startswith(("torch.", "builtins", "nbsurgery."))
+    ]
+
+
+def _regions(patches: _Patches) -> None:
+    """``with torch.no_grad()`` and its kin become a pair of nodes."""
+
+    def pair(cls, describe, enter, leave):
+        old_enter, old_exit = cls.__enter__, cls.__exit__
+
+        def __enter__(self):
+            tape = active()
+            if tape is not None:
+                token = tape.region(cls.__name__, enter, describe(self), None)
+                self.__dict__.setdefault("_nbsurgery", []).append(token)
+            return old_enter(self)
+
+        def __exit__(self, *error):
+            tape = active()
+            tokens = self.__dict__.get("_nbsurgery")
+            if tape is not None and tokens:
+                tape.region(cls.__name__, leave, (), tokens.pop())
+            return old_exit(self, *error)
+
+        patches.set(cls, "__enter__", __enter__)
+        patches.set(cls, "__exit__", __exit__)
+
+    pair(torch.no_grad, lambda self: (False,), regions.enter_grad, regions.leave_grad)
+    pair(torch.enable_grad, lambda self: (True,), regions.enter_grad, regions.leave_grad)
+    pair(
+        torch.autocast,
+        lambda self: (self.device, self.fast_dtype, self._enabled, self._cache_enabled),
+        regions.enter_autocast,
+        regions.leave_autocast,
+    )
+
+
+def _callables(patches: _Patches) -> None:
+    """What a function mode does not see: custom autograd functions, scripted functions, vmap, …"""
+    function = torch.autograd.Function
+    own = function.__dict__.get("apply")
+
+    def plain_apply(cls, *args, **kwargs):
+        if own is not None:
+            return own.__get__(None, cls)(*args, **kwargs)
+        return super(function, cls).apply(*args, **kwargs)
+
+    def apply(cls, *args, **kwargs):
+        tape = active()
+        if tape is None:
+            return plain_apply(cls, *args, **kwargs)
+        if cls is torch.utils.checkpoint.CheckpointFunction:  # run_function, preserve_rng, *args
+            return args[0](*args[2:])
+        return tape.odd_call(
+            cls.__name__, regions.apply_function, (cls,), plain_apply, (cls,), args, kwargs,
+            "it calls a torch.autograd.Function",
+        )  # fmt: skip
+
+    patches.set(function, "apply", classmethod(apply))
+
+    script = torch._C.ScriptFunction
+    old_script = script.__call__
+
+    def call(self, *args, **kwargs):
+        tape = active()
+        if tape is None:
+            return old_script(self, *args, **kwargs)
+        name = getattr(self, "name", "script")
+        return tape.odd_call(
+            name, regions.call_script, (self,), old_script, (self,), args, kwargs,
+            "it calls a scripted function",
+        )  # fmt: skip
+
+    patches.set(script, "__call__", call)
+
+    old_cast = torch.Tensor.as_subclass
+
+    def as_subclass(self, cls):
+        tape = active()
+        if tape is None:
+            return old_cast(self, cls)
+        return tape.odd_call(
+            "as_subclass", old_cast, (), old_cast, (), (self, cls), {},
+            "it works on a subclass of Tensor",
+        )  # fmt: skip
+
+    patches.set(torch.Tensor, "as_subclass", as_subclass)
+
+    import torch._functorch.apis as apis
+    import torch._functorch.functional_call as functional
+
+    def wrap(owners, name, reason):
+        old = getattr(owners[0], name)
+
+        @functools.wraps(old)
+        def wrapper(*args, **kwargs):
+            tape = active()
+            if tape is None:
+                return old(*args, **kwargs)
+            return tape.odd_call(name, old, (), old, (), args, kwargs, reason)
+
+        for owner in owners:
+            patches.set(owner, name, wrapper)
+
+    wrap((apis,), "vmap_impl", "it uses torch.vmap")
+    wrap((functional, torch.func), "functional_call", "it uses torch.func.functional_call")
+
+
+def _numbers(patches: _Patches, tape) -> None:
+    """Builtins that would turn a tracked number into an ordinary one."""
+    old_len = builtins.len
+
+    def length(value):
+        if isinstance(value, torch.Tensor) and active() is not None:
+            return value.shape[0]
+        return old_len(value)
+
+    patches.set(builtins, "len", length)
+
+    def choose(function):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            if not kwargs and old_len(args) > 1 and active() is not None:
+                for a in args:
+                    if isinstance(a, Symbol):
+                        if all(isinstance(b, (int, float)) for b in args):
+                            return apply(function, *args)
+                        break
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    patches.set(builtins, "min", choose(min))
+    patches.set(builtins, "max", choose(max))
+    for name in ("sqrt", "log", "log2", "log10", "exp", "pow"):
+        patches.set(math, name, _one_or_two(getattr(math, name)))
+    for space in _spaces(tape, {}):
+        for name, shim in (("int", shims.Int), ("float", shims.Float), ("range", shims.Range)):
+            if name not in vars(space):
+                patches.set(space, name, shim)
+
+
+def _one_or_two(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        if active() is not None and any(isinstance(a, Symbol) for a in args):
+            return apply(function, *args)
+        return function(*args)
+
+    return wrapper
+
+
 @contextlib.contextmanager
 def installed(tape) -> Iterator[None]:
     """Record into `tape` while the body runs."""
@@ -94,6 +309,10 @@ def installed(tape) -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(False)  # it would hide what attention does
         _module_call(patches)
         _training(patches)
+        _functions(patches, tape)
+        _regions(patches)
+        _callables(patches)
+        _numbers(patches, tape)
         _active = tape
         tape.recording = True
         with torch.compiler.set_stance("force_eager"), RecordingMode(tape):

@@ -547,7 +547,7 @@ class Tape:
             return result
         if mutated:
             node.impure = True
-            node.writes = self.written(scope, mutated, given, named)
+            node.writes = self.written(scope, mutated)
         ids = {id(t) for t in mutated}
         return self.bind(scope, result, node, {id(t) for t in tensors}, ids)
 
@@ -568,7 +568,7 @@ class Tape:
                 args = args[::-1]
         return self.step(scope, kind, name, target, args, kwargs, base, glue)
 
-    def written(self, scope, mutated, args, kwargs) -> tuple[str, ...]:
+    def written(self, scope, mutated) -> tuple[str, ...]:
         refs = []
         for tensor in mutated:
             ref = self.find(scope, tensor)
@@ -673,6 +673,46 @@ class Tape:
         return self.scope_call(original, module, paths, args, kwargs)
 
     def leaf_call(self, original, module, paths, args, kwargs) -> Any:
+        """The call of a layer of torch: one node."""
+        path = self.nearest(self.top, paths)
+        kind, name = "module", type(module).__name__
+        return self.whole(original, (module,), args, kwargs, kind, name, path, None, module)
+
+    def function_call(self, function, args, kwargs) -> Any:
+        """The call of a Python function that is kept whole: one node, if it works on the run's values."""
+        with _no_dispatch():
+            run = self.top is not None and (_tracked(args) or _tracked(kwargs))
+        if not run or _calls_back(args) or _calls_back(kwargs):
+            return function(*args, **kwargs)
+        name = function.__name__
+        base = operations.snake(name)
+        return self.whole(function, (), args, kwargs, "function", name, function, base, None)
+
+    def odd_call(self, name, target, head, function, first, args, kwargs, reason) -> Any:
+        """A call that torch's function mode does not see: one node, and a scope that says so."""
+        scope = self.top
+        if scope is None:
+            return function(*first, *args, **kwargs)
+        self.cloud(scope, reason)
+        before = len(scope.nodes)
+        base = operations.snake(name)
+        result = self.whole(function, first, args, kwargs, "function", name, target, base, None)
+        for node in scope.nodes[before:]:
+            if node.target is target:
+                node.args = (*head, *node.args)
+        return result
+
+    def region(self, name, function, args, token) -> Step:
+        """One end of a ``with torch.no_grad():``."""
+        scope = self.top
+        given = args if token is None else (Ref(token.id),)
+        node = self.step(scope, "function", name, function, given, glue=True)
+        node.impure = True
+        self.cloud(scope, f"it switches modes inside (torch.{name})")
+        return node
+
+    def whole(self, function, first, args, kwargs, kind, name, target, base, module) -> Any:
+        """Run something as one node: what happens inside is not recorded."""
         scope, seen = self.top, Seen()
         with _no_dispatch():
             given = tuple([self.arg(scope, a, seen) for a in args])
@@ -681,17 +721,15 @@ class Tape:
                 args, kwargs = plain_all(args), plain_all(kwargs)
             tensors = seen.tensors
             before = [_version(t) for t in tensors]
-            node = self.step(
-                scope, "module", type(module).__name__, self.nearest(scope, paths), given, named
-            )
+            node = self.step(scope, kind, name, target, given, named, base)
             node.module = module
         self.paused += 1
         try:
             if seen.odd or self.how != "real":
-                result = original(module, *args, **kwargs)
+                result = function(*first, *args, **kwargs)
             else:
                 with _no_dispatch():
-                    result = original(module, *args, **kwargs)
+                    result = function(*first, *args, **kwargs)
         except Exception as error:
             self.failed(scope, node, error, tensors)
             raise
@@ -701,9 +739,7 @@ class Tape:
             ids = {id(t) for t, v in zip(tensors, before, strict=True) if _version(t) != v}
             if ids:
                 node.impure = True
-                node.writes = self.written(
-                    scope, [t for t in tensors if id(t) in ids], given, named
-                )
+                node.writes = self.written(scope, [t for t in tensors if id(t) in ids])
             return self.bind(scope, result, node, {id(t) for t in tensors}, ids)
 
     def scope_call(self, original, module, paths, args, kwargs) -> Any:
@@ -721,7 +757,7 @@ class Tape:
             args, kwargs = self.enter(scope, module, args, kwargs, given, named)
         self.top = scope
         try:
-            result = original(module, *args, **kwargs)
+            result = self.inside(original, module, args, kwargs)
         except Exception as error:
             self.failed(parent, node, error, tensors)
             raise
@@ -732,10 +768,12 @@ class Tape:
             ids = {id(t) for t, v in zip(tensors, before, strict=True) if _version(t) != v}
             if ids:
                 node.impure = True
-                node.writes = self.written(
-                    parent, [t for t in tensors if id(t) in ids], given, named
-                )
+                node.writes = self.written(parent, [t for t in tensors if id(t) in ids])
             return self.bind(parent, result, node, {id(t) for t in tensors}, ids)
+
+    def inside(self, original, module, args, kwargs) -> Any:
+        """Run a scope: the border at which the stacks of its operations end."""
+        return original(module, *args, **kwargs)
 
     def open(self, path: str, module, parent, caller) -> OpenScope:
         count = self.keys[path]
@@ -890,7 +928,7 @@ class Tape:
         return result
 
 
-frames.border(Tape.scope_call)
+frames.border(Tape.inside)
 frames.border(Tape.run)
 
 
@@ -992,6 +1030,30 @@ def _worth(value: Any, depth: int = 0) -> bool:
     if isinstance(value, dict):
         return any(_worth(v, depth + 1) for v in value.values())
     return hasattr(value, "__dict__") and not _is_code(value) and bool(_tensors(value))
+
+
+def _tracked(value: Any, depth: int = 0) -> bool:
+    """Whether a value holds anything of the run: a tensor or a tracked number."""
+    if isinstance(value, (torch.Tensor, Symbol)):
+        return True
+    if depth > 4 or type(value) in _PLAIN:
+        return False
+    if isinstance(value, dict):
+        return any(_tracked(v, depth + 1) for v in value.values())
+    if isinstance(value, (tuple, list)):
+        return any(_tracked(v, depth + 1) for v in value)
+    return hasattr(value, "__dict__") and not _is_code(value) and bool(_tensors(value))
+
+
+def _calls_back(value: Any, depth: int = 0) -> bool:
+    """Whether a value holds modules or functions, through which more could be recorded."""
+    if isinstance(value, torch.Tensor) or depth > 3 or type(value) in _PLAIN:
+        return False
+    if isinstance(value, dict):
+        return any(_calls_back(v, depth + 1) for v in value.values())
+    if isinstance(value, (tuple, list)):
+        return any(_calls_back(v, depth + 1) for v in value)
+    return not isinstance(value, type) and (callable(value) or inspect.isgenerator(value))
 
 
 def alias(tensor: torch.Tensor) -> torch.Tensor:

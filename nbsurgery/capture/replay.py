@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import operator
 from collections.abc import Iterable, Mapping
@@ -43,19 +42,8 @@ def replay(
         ReplayRefused: a decision that the recorded run made does not hold for this input.
     """
     run = _Run(graph, model, None if values is None else set(values))
-    with _fastpath_off():
-        result = run.root(args, dict(kwargs or {}))
+    result = run.root(args, dict(kwargs or {}))
     return result if values is None else (result, run.taken)
-
-
-@contextlib.contextmanager
-def _fastpath_off():
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
 
 
 class _Run:
