@@ -1,0 +1,215 @@
+"""Seconds from a model and its input to the first picture, beside other tools: ``python tests/benchmark.py``.
+
+Each tool and model has a process of its own with a time limit, so that nothing warms or breaks another.
+In it: the model is built, the tool does its job once on a tiny model (its imports are not billed), then
+forward passes and the tool's job alternate, on one thread; the best of each counts, which a busy machine disturbs least. What a tool does is in `JOBS`; its
+nearest job differs, and the text under the table says how. Needs ``pip install -e ".[bench]"``; a tool
+that is not installed is left out, and said so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+MODELS = ("resnet18", "resnet50", "vit_b_16", "densenet201")
+LAST = {
+    "resnet18": "flatten",
+    "resnet50": "flatten",
+    "vit_b_16": "getitem_5",
+    "densenet201": "flatten",
+}
+
+
+def nbsurgery(model, x, depth: int = 1):
+    """The capture, the layout with nothing kept from before, and the SVG."""
+    import nbsurgery as nbs
+    from nbsurgery import render
+
+    start = time.perf_counter()
+    graph = nbs.capture(model, x)
+    captured = time.perf_counter() - start
+    if depth == 0:
+        keys = set(graph.scopes)
+    else:
+        keys = {key for key in graph.scopes if len(graph.data.ancestors(key)) <= depth + 1}
+    svg = render.to_svg(render.compose(graph.data, keys, cache=render.Cache()))
+    return {"capture": captured, "size": len(svg)}
+
+
+def nbsurgery_open(model, x):
+    """The same with every module open."""
+    return nbsurgery(model, x, depth=0)
+
+
+def torchview(model, x):
+    """Its graph with nested modules (depth 3) as DOT, then to SVG by the Graphviz that we use."""
+    import torchview
+
+    from nbsurgery.render.engine import find_engine
+
+    start = time.perf_counter()
+    graph = torchview.draw_graph(model, input_data=x, depth=3, expand_nested=True)
+    source = graph.visual_graph.source
+    traced = time.perf_counter() - start
+    engine = find_engine()
+    engine = type(engine)(engine.command, engine.name, 600)
+    svg = engine.render(source)
+    return {"capture": traced, "size": len(svg)}
+
+
+def torchvista(model, x):
+    """Everything that it does in Python; the page then lays out and draws, which is not counted."""
+    import torchvista.tracer
+
+    torchvista.tracer.trace_model(model, x)
+    return {}
+
+
+def torchlens(model, x):
+    """Its trace, and its drawing up to DOT (the picture itself needs a system Graphviz)."""
+    import torchlens
+
+    start = time.perf_counter()
+    trace = torchlens.trace(model, x)
+    traced = time.perf_counter() - start
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "graph")
+        try:
+            trace.draw(vis_outpath=path, vis_save_only=True, vis_fileformat="dot")
+        except Exception as error:  # noqa: BLE001, without `dot` only the last step fails
+            return {"capture": traced, "note": f"stopped at {type(error).__name__}"}
+    return {"capture": traced}
+
+
+def feature_extractor(model, x, name: str | None = None):
+    """`create_feature_extractor` for one late node: a trace and a new module, no picture."""
+    from torchvision.models.feature_extraction import create_feature_extractor
+
+    create_feature_extractor(model, [name])
+    return {}
+
+
+JOBS: dict[str, Callable] = {
+    "nbsurgery": nbsurgery,
+    "nbsurgery, all open": nbsurgery_open,
+    "torchview": torchview,
+    "torchvista": torchvista,
+    "torchlens": torchlens,
+    "create_feature_extractor": feature_extractor,
+}
+
+NOTES = """\
+Best of {repeat} in one process for each cell, on one thread, after one warm-up on a tiny model; {machine}. *forward* is one plain forward pass in eval mode without
+gradients, batch 1, 224×224. What each does: **nbsurgery** captures the model with its shapes, parameters and MACs, lays it out and writes the SVG (top level and
+its modules open, and everything open). **torchview** draws depth 3 with nested modules; its DOT is turned into an SVG by the same engine as ours. **torchvista** does its Python
+side; the layout and drawing in the page come on top. **torchlens** traces and writes its drawing up to where a system Graphviz is needed. torchvision's
+**create_feature_extractor** traces and builds a module, and shows no picture."""
+
+
+def worker(tool: str, name: str, repeat: int) -> dict:
+    """Measure one tool on one model; runs in a process of its own."""
+    import torch
+    import torchvision
+
+    job = JOBS[tool]
+    if tool == "create_feature_extractor":
+
+        def job(model, x):
+            return feature_extractor(model, x, LAST[name] if model is real else "1")
+
+    torch.set_num_threads(1)
+    real = getattr(torchvision.models, name)(weights=None).eval()
+    x = torch.randn(1, 3, 224, 224)
+    tiny = torch.nn.Sequential(torch.nn.Conv2d(3, 3, 1), torch.nn.ReLU()).eval()
+    forward, seconds, more = [], [], {}
+    with torch.no_grad():
+        job(tiny, torch.randn(1, 3, 8, 8))
+        real(x)
+        for _ in range(repeat):
+            start = time.perf_counter()
+            real(x)
+            forward.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            more = job(real, x)
+            seconds.append(time.perf_counter() - start)
+    return {"forward": min(forward), "seconds": min(seconds), **more}
+
+
+def measure(tool: str, name: str, repeat: int, limit: float) -> dict:
+    """One cell of the table; a tool that fails or runs too long says so."""
+    command = [sys.executable, __file__, "--worker", tool, name, "--repeat", str(repeat)]
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=limit, check=False, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        return {"failed": f"> {limit:.0f} s"}
+    try:
+        return json.loads(done.stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        missing = "No module named" in last
+        return {"failed": "not installed" if missing else last[:60]}
+
+
+def table(results: dict[str, dict[str, dict]]) -> str:
+    """The results as a markdown table: seconds, and the multiple of the model's forward pass."""
+    tools = list(next(iter(results.values())))
+    lines = ["| model | forward | " + " | ".join(tools) + " |", "|" + "---|" * (len(tools) + 2)]
+    for name, row in results.items():
+        forwards = [cell["forward"] for cell in row.values() if "forward" in cell]
+        forward = min(forwards, default=float("nan"))
+        cells = []
+        best = min((c["seconds"] for c in row.values() if "seconds" in c), default=None)
+        for cell in row.values():
+            if "failed" in cell:
+                cells.append(cell["failed"])
+                continue
+            text = f"{cell['seconds']:.2f} s ({cell['seconds'] / forward:.1f}×)"
+            cells.append(f"**{text}**" if cell["seconds"] == best else text)
+        lines.append(f"| {name} | {forward:.3f} s | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Parse the options, measure every cell, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="*", default=MODELS)
+    parser.add_argument("--tools", nargs="*", default=list(JOBS), choices=list(JOBS))
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--limit", type=float, default=120, help="seconds for one cell")
+    parser.add_argument("--worker", nargs=2, metavar=("TOOL", "MODEL"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        with contextlib.redirect_stdout(io.StringIO()):  # some tools print what they display
+            result = worker(*options.worker, options.repeat)
+        print(json.dumps(result))
+        return
+    results: dict[str, dict[str, dict]] = {}
+    for name in options.models:
+        results[name] = {}
+        for tool in options.tools:
+            cell = measure(tool, name, options.repeat, options.limit)
+            results[name][tool] = cell
+            print(f"{name:12s} {tool:26s} {cell}", file=sys.stderr, flush=True)
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
+    print(table(results))
+    print()
+    print(NOTES.format(repeat=options.repeat, machine=machine))
+
+
+if __name__ == "__main__":
+    main()
