@@ -15,7 +15,7 @@ import graphviz
 from .route import Jog, Router, Way, spread
 from .style import CLEAR, GAP, HEAD, SIDE
 
-DENSE = 6  # more different sources than this at one item, and the far ones become a "+N" chip
+DENSE = 4  # more different sources than this at one item, and the far ones become a "+N" chip
 _ROUND = 8  # widths are multiples of it, so that almost equal levels are equal
 _NOMINAL = 40  # height of every box for dot, which refuses sizes over 65,535
 _LARGEST = 200  # items of a level up to which heights are compacted
@@ -595,7 +595,15 @@ class _Placing:
             if (points := self.splines.get(j)) and self.rank[b] - self.rank[a] > 1:
                 middle = (self.rank[a] + self.rank[b]) // 2
                 hints = [_at(points, self.levels[middle])]
-            way = router.find(self.start(j), y[a] + self.h[a], self.stop(j), y[b], group, hints)
+            way = router.find(
+                self.start(j),
+                y[a] + self.h[a],
+                self.stop(j),
+                y[b],
+                group,
+                hints,
+                40.0 if j in self.plan.skips else 1.0,
+            )
             if way is None:
                 if not rows:
                     return None

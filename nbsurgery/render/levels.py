@@ -94,10 +94,10 @@ class Levels:
             return
         if node.glue and node.kind not in ("input", "output"):
             size = size or not node.outputs
-            if node.type in ("getitem", "getattr") and len(node.args) == 2 and node.outputs:
-                if not isinstance(node.args[1], Ref):
-                    yield from self._producers(node.args[0], (*path, node.args[1]), size, seen)
-                    return
+            access = node.type in ("getitem", "getattr") and len(node.args) == 2 and node.outputs
+            if access and not isinstance(node.args[1], Ref):
+                yield from self._producers(node.args[0], (*path, node.args[1]), size, seen)
+                return
             for ref in iter_refs((node.args, node.kwargs)):
                 yield from self._producers(ref, (), size, seen)
             return
@@ -153,8 +153,8 @@ class Levels:
                             rows.append((size, node.id, entry, value, (value,)))
                     else:
                         rows.append((size, node.id, entry, None, values))
-            if any(not row[0] for row in rows):  # sizes are drawn only where nothing else arrives
-                rows = [row for row in rows if not row[0]]
+            # a size that is read is no data: an edge for it would make a chain of what is none
+            rows = [row for row in rows if not row[0]]
             for _, source, entry, exit, values in rows:
                 if target is None:
                     for value in values:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from .style import CLEAR, GAP
 
 _NEAR = 7  # two verticals of different values stay this far apart, in px
-_WIDE = 2.2  # a jog wider than this many heights is drawn as a rounded step, else as an S
+_WIDE = 18  # a jog wider than this is drawn as a rounded step, else as an S, in px
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Jog:
 
     @property
     def wide(self) -> bool:
-        return abs(self.x1 - self.x0) > _WIDE * (self.y1 - self.y0)
+        return abs(self.x1 - self.x0) > _WIDE
 
 
 @dataclass(slots=True)
@@ -157,7 +157,14 @@ class Router:
         return cost
 
     def find(
-        self, x0: float, y0: float, x1: float, y1: float, group: object, hints: Iterable[float] = ()
+        self,
+        x0: float,
+        y0: float,
+        x1: float,
+        y1: float,
+        group: object,
+        hints: Iterable[float] = (),
+        left: float = 1.0,
     ) -> Way | None:
         """The cheapest way found between two points, or ``None``.
 
@@ -166,6 +173,7 @@ class Router:
             x1, y1: Where it ends, from above.
             group: Ways of one group show one value and may run on each other.
             hints: Lanes to try besides those next to the obstacles.
+            left: What a lane on the left costs more than one on the right.
         """
         clear = CLEAR - 0.5
         if abs(x0 - x1) < 0.6:
@@ -219,7 +227,8 @@ class Router:
                                 jogs = [j for j in jogs if abs(j.x0 - j.x1) > 0.3]
                                 offer(
                                     Way(x0, y0, x1, y1, jogs),
-                                    (start - y0 + y1 - zone - stop) * 0.1 + (0 if lane > x0 else 1),
+                                    (start - y0 + y1 - zone - stop) * 0.1
+                                    + (0 if lane > x0 else left),
                                 )
                     break
         if not found:

@@ -270,7 +270,7 @@ class _Composer:
             last = item.nodes[-1]
             name = self.short(first, scope)
             if len(item.nodes) > 1:
-                name += "–" + self.short(last, scope).rpartition(".")[2]
+                name += "–" + _tail(name, self.short(last, scope))
             name = text.fit(name, style.NAME, style.LONGEST, True)
             type = text.fit(self.graph.scopes[first.child].type, style.TYPE, style.LONGEST)
             params = style.count(sum(self.levels.params(n.child) for n in item.nodes))
@@ -501,13 +501,16 @@ class _Composer:
         through: set[int] = set()
         if placed.skips:
             for k, item in enumerate(each.items):
-                if item.kind == "group" and any(
-                    link.a == k and j in placed.skips for j, (link, _) in enumerate(each.links)
-                ):
-                    if any(
+                if (
+                    item.kind == "group"
+                    and any(
+                        link.a == k and j in placed.skips for j, (link, _) in enumerate(each.links)
+                    )
+                    and any(
                         link.b == k and j in placed.skips for j, (link, _) in enumerate(each.links)
-                    ):
-                        through.add(k)
+                    )
+                ):
+                    through.add(k)
         items = [
             self.item(each, k, item, placed.rects[k], k in through)
             for k, item in enumerate(each.items)
@@ -629,6 +632,16 @@ def _continues(before: Node, node: Node) -> bool:
     if new == "other":
         return old in ("other", "merge", "shape", "act")
     return True
+
+
+def _tail(first: str, last: str) -> str:
+    """What the last name of a run adds to the first: "11" for layer_0 and layer_11."""
+    same = 0
+    while same < min(len(first), len(last)) and first[same] == last[same]:
+        same += 1
+    while same and last[same - 1].isdigit():
+        same -= 1
+    return last[same:] or last
 
 
 def _badge(why: Sequence[str]) -> dict | None:

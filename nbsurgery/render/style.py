@@ -85,7 +85,7 @@ def family(type: str) -> str:
 
 
 # -- short texts ----------------------------------------------------------------------------------
-def count(number: int | float | None) -> str:
+def count(number: float | None) -> str:
     """A count in at most six characters; nothing for zero.
 
     Example:
@@ -194,14 +194,18 @@ def css(dark: bool = False) -> str:
         f".nbs .io text{{fill:{c['bg']}}}",
         f".nbs .mod>.b{{stroke:{c['frame']}}}",
         f".nbs .xn{{font-size:11px;font-weight:700;fill:{c['skip']}}}",
-        f".nbs .chev{{fill:none;stroke:{c['muted']};stroke-width:1.4;stroke-linecap:round;"
-        "stroke-linejoin:round}",
-        f".nbs .badge path{{fill:{c['warnfill']};stroke:{c['warn']};stroke-width:1.2;"
-        "stroke-linejoin:round}",
+        (
+            f".nbs .chev{{fill:none;stroke:{c['muted']};stroke-width:1.4;stroke-linecap:round;"
+            "stroke-linejoin:round}"
+        ),
+        (
+            f".nbs .badge path{{fill:{c['warnfill']};stroke:{c['warn']};stroke-width:1.2;"
+            "stroke-linejoin:round}"
+        ),
         f".nbs .badge text{{font-size:8.5px;font-weight:700;fill:{c['warn']}}}",
         f".nbs .more rect{{fill:{c['box']};stroke:{c['edge']}}}",
         f".nbs .more text{{font-size:{NOTE}px;font-weight:700;fill:{c['sub']}}}",
-        f".nbs .more .e{{stroke-dasharray:3 3;visibility:hidden}}",
+        ".nbs .more .e{stroke-dasharray:3 3;visibility:hidden}",
         ".nbs .more:hover .e{visibility:visible}",
         f".nbs .failed .b{{stroke:{c['removed']};stroke-width:2}}",
     ]

@@ -48,10 +48,12 @@ def to_svg(scene: dict, dark: bool = False, title: str | None = None) -> str:
     names = list(_names(root))
     told = ", ".join(names[:60]) + (f" and {len(names) - 60} more" if len(names) > 60 else "")
     out = [
-        f'<svg class="nbs" xmlns="http://www.w3.org/2000/svg" role="img" width="{_n(width)}" '
-        f'height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}">'
-        f"<title>{_text(title)}</title><desc>{_text('From input to output: ' + told)}</desc>"
-        f"<style>{style.css(dark)}</style><defs>"
+        (
+            f'<svg class="nbs" xmlns="http://www.w3.org/2000/svg" role="img" width="{_n(width)}" '
+            f'height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}">'
+            f"<title>{_text(title)}</title><desc>{_text('From input to output: ' + told)}</desc>"
+            f"<style>{style.css(dark)}</style><defs>"
+        )
     ]
     for name, colour, size in (("ar", colours["edge"], 6.5), ("as", colours["skip"], 7.5)):
         out.append(
