@@ -1,7 +1,8 @@
-"""Where the author wrote an operation: the call stack, cheap while recording, exact positions later."""
+"""Where the author wrote an operation: its call stack, noted cheaply, resolved later."""
 
 from __future__ import annotations
 
+import ast
 import dis
 import linecache
 import os
@@ -132,4 +133,37 @@ def text(raw: tuple) -> str:
         return ""
     lines[-1] = lines[-1][:stop]
     lines[0] = lines[0][column:]
-    return " ".join(part.decode(errors="replace").strip() for part in lines)
+    return _test(" ".join(part.decode(errors="replace").strip() for part in lines))
+
+
+def _test(text: str) -> str:
+    """Of a whole ``if`` or ``while`` statement, only what it tests."""
+    if not text.startswith(("if ", "while ", "elif ", "assert ")):
+        return text
+    source = text.removeprefix("el")
+    for candidate in (source, source.split(":")[0] + ": pass"):
+        try:
+            found = ast.parse(candidate).body[0]
+        except SyntaxError:
+            continue
+        return ast.get_source_segment(candidate, found.test) or text
+    return text
+
+
+def stands_in_globals(value) -> bool:
+    """Whether a value is a global of the Python module of some function that runs now."""
+    frame = sys._getframe(1)
+    seen = set()
+    while frame is not None:
+        kind = _kind.get(frame.f_code)
+        if kind is None:
+            kind = _classify(frame.f_code)
+        if kind == _BORDER:
+            break
+        space = frame.f_globals
+        if kind == _KEEP and id(space) not in seen:
+            seen.add(id(space))
+            if any(v is value for v in list(space.values())):
+                return True
+        frame = frame.f_back
+    return False

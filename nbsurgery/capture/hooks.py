@@ -299,6 +299,13 @@ def _one_or_two(function):
     return wrapper
 
 
+def _eager():
+    """Compiled modules run their Python; importing dynamo takes long, and only they need it."""
+    if "torch._dynamo" in sys.modules:
+        return torch.compiler.set_stance("force_eager")
+    return contextlib.nullcontext()
+
+
 @contextlib.contextmanager
 def installed(tape) -> Iterator[None]:
     """Record into `tape` while the body runs."""
@@ -315,7 +322,7 @@ def installed(tape) -> Iterator[None]:
         _numbers(patches, tape)
         _active = tape
         tape.recording = True
-        with torch.compiler.set_stance("force_eager"), RecordingMode(tape):
+        with _eager(), RecordingMode(tape):
             yield
     finally:
         tape.recording = False

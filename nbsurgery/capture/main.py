@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from nbsurgery.capture import hooks
+from nbsurgery.capture import fakes, hooks, inputs
 from nbsurgery.capture.freeze import freeze
-from nbsurgery.capture.recorder import Tape
+from nbsurgery.capture.recorder import Tape, tensors_in
 from nbsurgery.capture.state import Snapshot
 from nbsurgery.errors import CaptureError, ModelFailed
 from nbsurgery.graph import Graph
@@ -65,23 +65,61 @@ def _alone():
             _holder = None
 
 
-def _capture(model, args, kwargs, how) -> Graph:
-    tape = Tape(model, "real")
-    return _record(tape, args, kwargs)
+def _capture(model: nn.Module, args: tuple, kwargs: dict, how: str) -> Graph:
+    inputs.check(model, args, kwargs)
+    if how not in ("auto", "real", "fake"):
+        raise CaptureError(f"how={how!r} is not known: 'auto', 'real' or 'fake'")
+    tensors = tensors_in((args, kwargs))
+    ways = [how]
+    if how == "auto":
+        first = fakes.choose(model, tensors)
+        meta = any(t.is_meta for t in tensors) or any(p.is_meta for p in model.parameters())
+        ways = ["fake"] if meta else [first, "fake" if first == "real" else "real"]
+    failures: list[ModelFailed] = []
+    for way in ways:
+        for grad in (False, True):
+            try:
+                return _record(model, args, kwargs, way, grad)
+            except ModelFailed as error:
+                failures.append(error)
+                if grad or not _wants_gradients(error):
+                    break
+    chosen = _telling(failures, ways)
+    raise ModelFailed(
+        f"{type(model).__name__} itself raised on this example: {chosen}"
+        f"{inputs.hint(model, tensors)}",
+        chosen.graph,
+    ) from chosen.__cause__
 
 
-def _record(tape: Tape, args: tuple, kwargs: dict) -> Graph:
-    snapshot = Snapshot(tape.modules)
-    failure = None
-    try:
-        with torch.no_grad(), hooks.installed(tape):
+def _wants_gradients(error: Exception) -> bool:
+    return "does not require grad" in str(error) or "require_grad" in str(error)
+
+
+def _telling(failures: list[ModelFailed], ways: list[str]) -> ModelFailed:
+    """Of the failures of both ways, the one of the run with numbers: it is the model's own."""
+    return next((f for f in failures if f.graph.how == "real"), failures[0])
+
+
+def _record(model: nn.Module, args: tuple, kwargs: dict, how: str, grad: bool) -> Graph:
+    with contextlib.ExitStack() as stack:
+        modules = list(model.modules())
+        snapshot = Snapshot(modules, copy_buffers=how == "real")
+        stack.callback(snapshot.restore)
+        if how == "fake":
+            fake = fakes.Fakes()
+            fake.exchange(modules)
+            args, kwargs = fake.value(args), fake.value(kwargs)
+            stack.enter_context(fake.mode)
+        tape = Tape(model, how)
+        stack.enter_context(torch.enable_grad() if grad else torch.no_grad())
+        failure = None
+        with hooks.installed(tape):
             try:
                 tape.run(args, kwargs)
             except Exception as error:
                 failure = error
-    finally:
-        snapshot.restore()
     graph = freeze(tape, failure)
     if failure is not None:
-        raise ModelFailed(f"{graph.failure.error}", graph) from failure
+        raise ModelFailed(graph.failure.error, graph) from failure
     return graph

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import hashlib
 import inspect
 import operator
 import threading
@@ -100,6 +101,8 @@ class Tape:
         self.keys: collections.Counter = collections.Counter()
         self.names: collections.Counter = collections.Counter()
         self.homes: dict[int, tuple] = {}
+        self.given: tuple = ()
+        self.digested: Digest | None = None
         self._attributes: dict[int, tuple] | None = None
         self._walk(root, "", ())
 
@@ -247,8 +250,23 @@ class Tape:
         self.bind_tensor(scope, value, Ref(node.id))
         return Ref(node.id)
 
+    def digest(self) -> Digest | None:
+        """What this run was given, so that values baked in can be refused for anything else."""
+        if self.digested is None:
+            self.digested = Digest(digest(self.given))
+        return self.digested
+
     def unknown(self, scope: OpenScope, value: Any, what: str) -> Ref:
-        """A value of unknown origin: kept as it was, and its scope cannot be re-expressed."""
+        """A value of unknown origin: kept as it was, and its scope cannot be re-expressed.
+
+        One that stood there before the run (a global, an attribute of the class) stays what it is; any
+        other may depend on the inputs, so that the recording holds for these inputs only.
+        """
+        known = frames.stands_in_globals(value) or any(
+            v is value for c in type(scope.module).__mro__ for v in vars(c).values()
+        )
+        if known:
+            what = f"a {type(value).__name__} that is a global or an attribute of a class"
         node = self.step(scope, "constant", type(value).__name__, value, base="constant")
         if isinstance(value, torch.Tensor):
             node.outputs = (facts(value),)
@@ -258,7 +276,8 @@ class Tape:
             scope.env[id(value)] = (value, Ref(node.id), None)
             node.target = Held(value)
         self.cloud(scope, f"it uses {what}")
-        self.decide(scope, "constant", what, None, node.id, node.frames)
+        if not known:
+            self.decide(scope, "constant", what, self.digest(), node.id, node.frames)
         return Ref(node.id)
 
     def cloud(self, scope: OpenScope, reason: str) -> None:
@@ -388,7 +407,7 @@ class Tape:
             node = self.parameter_node(scope, place[1], None)
             node.glue = True
             return Ref(node.id)
-        if _tensors(value):
+        if tensors_in(value):
             self.meet(value, seen)
             ref = self.stow(scope, value, type(value).__name__.lower())
             if ref is not None:
@@ -398,7 +417,7 @@ class Tape:
 
     def meet(self, value: Any, seen: Seen, depth: int = 0) -> None:
         """Note the tensors inside a value that is passed on as a whole."""
-        for tensor in _tensors(value):
+        for tensor in tensors_in(value):
             seen.tensors.append(tensor)
             if type(tensor) is not torch.Tensor and type(tensor) is not nn.Parameter:
                 seen.odd = True
@@ -411,7 +430,9 @@ class Tape:
             return Ref(value._node)
         ref = self.find(scope, value) or self.stow(scope, value, "size")
         if ref is None:  # made in a scope that is over: a number kept on a module, say
-            self.cloud(scope, "it uses a number that another module computed and left behind")
+            what = "a number that another module computed and left behind"
+            self.cloud(scope, f"it uses {what}")
+            self.decide(scope, "constant", what, self.digest(), None, frames.walk(2))
             return plain(value)
         return ref
 
@@ -458,7 +479,7 @@ class Tape:
             return result
         if depth > 8:
             return value
-        node.outputs = tuple(facts(t) for t in _tensors(value))
+        node.outputs = tuple(facts(t) for t in tensors_in(value))
         if isinstance(value, tuple):
             items = [
                 self.part(scope, v, node, operator.getitem, i, taken, mutated, depth)
@@ -523,6 +544,8 @@ class Tape:
             args, kwargs = plain_all(args), plain_all(kwargs)
         tensors = seen.tensors
         before = [_version(t) for t in tensors]
+        if seen.odd:  # what a tensor subclass does by itself is no operation of the model
+            self.paused += 1
         try:
             result = function(*args, **kwargs)
         except Exception as error:
@@ -531,6 +554,9 @@ class Tape:
                     scope, self.operation(scope, plan, function, given, named), error, tensors
                 )
             raise
+        finally:
+            if seen.odd:
+                self.paused -= 1
         if result is NotImplemented:
             return result
         mutated = [t for t, v in zip(tensors, before, strict=True) if _version(t) != v]
@@ -633,29 +659,29 @@ class Tape:
             node.value = result
             self.decide(scope, "bool", None, result, node.id, node.frames)
             self.cloud(scope, "{where} decides on a tensor's value")
-            self.place(scope, node)
+            self.place(scope, node.frames)
             return result
         if name in ("__int__", "__index__", "__float__", "__complex__"):
             node = self.step(scope, "method", "item", "item", args, glue=True)
             node.value = result
             self.decide(scope, "int", None, result, node.id, node.frames)
             self.cloud(scope, "{where} turns a tensor's value into a number")
-            self.place(scope, node)
+            self.place(scope, node.frames)
             return result
         node = self.step(scope, "method", name, name, args)
         if name == "item":
             node.glue = True
             node.value = result
             return track(result, self, scope, node.id)
-        self.decide(scope, "constant", f"{name}()", None, node.id, node.frames)
+        self.decide(scope, "constant", f"{name}()", self.digest(), node.id, node.frames)
         self.cloud(scope, "{where} leaves torch with ." + name + "()")
-        self.place(scope, node)
+        self.place(scope, node.frames)
         return result
 
-    def place(self, scope: OpenScope, node: Step) -> None:
+    def place(self, scope: OpenScope, where: tuple) -> None:
         """Fill ``{where}`` in a fresh reason."""
         if scope.opaque and "{where}" in scope.opaque:
-            place = frames.place(node.frames)
+            place = frames.place(where)
             scope.opaque = scope.opaque.replace("{where}", place or "it")
 
     # ---- modules
@@ -828,7 +854,7 @@ class Tape:
 
     def bind_arrival(self, scope, value, node, depth=0) -> Any:
         """A container or object enters a scope: its parts hang below the input by glue nodes."""
-        found = _tensors(value)
+        found = tensors_in(value)
         node.outputs = tuple(facts(t) for t in found)
         ref = Ref(node.id)
 
@@ -860,9 +886,10 @@ class Tape:
                 else:
                     value = type(value)(items)
         elif isinstance(value, list):
-            items = [inner(v, operator.getitem, i) for i, v in enumerate(list.__iter__(value))]
-            if any(a is not b for a, b in zip(items, value, strict=True)):
-                value = items
+            value = InputList(
+                inner(v, operator.getitem, i) for i, v in enumerate(list.__iter__(value))
+            )
+            value._origin = (self, node.id)
         elif isinstance(value, dict):
             items = {k: inner(v, operator.getitem, k) for k, v in value.items()}
             if type(value) is dict and any(items[k] is not value[k] for k in items):
@@ -879,10 +906,23 @@ class Tape:
         seen = Seen()
         args = (self.arg(scope, result, seen),)
         node = self.step(scope, "output", "output", None, args)
-        node.outputs = tuple(facts(t) for t in _tensors(result))
+        node.outputs = tuple(facts(t) for t in tensors_in(result))
         node.impure = True
         scope.done = True
         scope.env.clear()
+
+    def loop(self, items: InputList) -> None:
+        """Python goes through a list that came as an argument: as many rounds as this run had."""
+        scope = self.top
+        if self.paused or self.thread != threading.get_ident() or scope is None:
+            return
+        where = frames.walk(3)
+        if not where:
+            return
+        node = items._origin[1]
+        self.decide(scope, "iterate", None, list.__len__(items), node, where)
+        self.cloud(scope, "{where} loops over a list that it was given")
+        self.place(scope, where)
 
     # ---- failure
 
@@ -915,6 +955,7 @@ class Tape:
     def run(self, args: tuple, kwargs: dict) -> Any:
         """Call the root inside its scope."""
         scope = self.open("", self.root, None, None)
+        self.given = (args, kwargs)
         with _no_dispatch():
             given = [None] * len(args)
             named = dict.fromkeys(kwargs)
@@ -932,11 +973,47 @@ frames.border(Tape.inside)
 frames.border(Tape.run)
 
 
+class InputList(list):
+    """A list argument while recording: tells when Python loops over it."""
+
+    def __iter__(self):
+        tape = self._origin[0]
+        if tape.recording:
+            tape.loop(self)
+        return list.__iter__(self)
+
+    def __reduce__(self):
+        return (list, (list(list.__iter__(self)),))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Held:
     """A value of unknown origin, kept as it was in the run."""
 
     value: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Digest:
+    """The inputs of a run, as a fingerprint; ``None`` where they had no numbers."""
+
+    value: str | None
+
+    def __repr__(self):
+        return "<these inputs>"
+
+
+def digest(given: Any) -> str | None:
+    """A fingerprint of every tensor in some arguments."""
+    state = hashlib.blake2b(digest_size=16)
+    with _no_dispatch():
+        for tensor in tensors_in(given):
+            if tensor.is_meta or type(tensor) is not torch.Tensor:
+                return None
+            state.update(f"{tuple(tensor.shape)}{tensor.dtype}".encode())
+            flat = tensor.detach().cpu().contiguous().reshape(-1)
+            state.update(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
+    return state.hexdigest()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -991,7 +1068,7 @@ def _print(value: Any, depth: int = 0) -> Any:
     )
 
 
-def _tensors(value: Any, found: list | None = None, depth: int = 0) -> list:
+def tensors_in(value: Any, found: list | None = None, depth: int = 0) -> list:
     """Every tensor inside a value, in order."""
     if found is None:
         found = []
@@ -1001,16 +1078,16 @@ def _tensors(value: Any, found: list | None = None, depth: int = 0) -> list:
         pass
     elif isinstance(value, tuple):
         for item in value:
-            _tensors(item, found, depth + 1)
+            tensors_in(item, found, depth + 1)
     elif isinstance(value, list):
         for item in list.__iter__(value):
-            _tensors(item, found, depth + 1)
+            tensors_in(item, found, depth + 1)
     elif isinstance(value, dict):
         for item in value.values():
-            _tensors(item, found, depth + 1)
+            tensors_in(item, found, depth + 1)
     elif hasattr(value, "__dict__") and not _is_code(value):
         for item in list(vars(value).values()):
-            _tensors(item, found, depth + 1)
+            tensors_in(item, found, depth + 1)
     return found
 
 
@@ -1029,7 +1106,7 @@ def _worth(value: Any, depth: int = 0) -> bool:
         return any(_worth(v, depth + 1) for v in value)
     if isinstance(value, dict):
         return any(_worth(v, depth + 1) for v in value.values())
-    return hasattr(value, "__dict__") and not _is_code(value) and bool(_tensors(value))
+    return hasattr(value, "__dict__") and not _is_code(value) and bool(tensors_in(value))
 
 
 def _tracked(value: Any, depth: int = 0) -> bool:
@@ -1042,7 +1119,7 @@ def _tracked(value: Any, depth: int = 0) -> bool:
         return any(_tracked(v, depth + 1) for v in value.values())
     if isinstance(value, (tuple, list)):
         return any(_tracked(v, depth + 1) for v in value)
-    return hasattr(value, "__dict__") and not _is_code(value) and bool(_tensors(value))
+    return hasattr(value, "__dict__") and not _is_code(value) and bool(tensors_in(value))
 
 
 def _calls_back(value: Any, depth: int = 0) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from nbsurgery.capture.recorder import Held, Leftover, parameters
+from nbsurgery.capture.recorder import Digest, Held, Leftover, digest, parameters
 from nbsurgery.errors import ReplayRefused
 from nbsurgery.graph import Graph, Node, Ref, Scope, map_refs
 
@@ -61,10 +61,20 @@ class _Run:
         for spec in graph.specialisations:
             if spec.node is not None and spec.kind in _CHECKS:
                 self.guards.setdefault(spec.node, []).append(spec)
+        self.digests = [s for s in graph.specialisations if isinstance(s.value, Digest)]
         self.watch = set(self.guards) | self.left | (wanted or set())
 
     def root(self, args: tuple, kwargs: dict) -> Any:
         scope = self.graph.root
+        if self.digests:
+            spec = self.digests[0]
+            now = digest((args, kwargs))
+            if now is None or now != spec.value.value:
+                where = f" ({spec.source})" if spec.source else ""
+                raise ReplayRefused(
+                    f"the recorded run used {spec.expression}{where}, whose value may depend on the "
+                    "inputs: the recording holds for the recorded inputs only"
+                )
         given = {}
         for name, place in parameters(self.model, list(args), kwargs):
             given[name] = args[place] if isinstance(place, int) else kwargs[place]

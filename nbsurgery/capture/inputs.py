@@ -1,0 +1,155 @@
+"""What a model is called with: checked before the run, made from a size, described after a failure."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from nbsurgery.errors import CaptureError
+
+
+def check(model: Any, args: tuple, kwargs: Mapping[str, Any]) -> None:
+    """Refuse what cannot be captured, in words.
+
+    Raises:
+        CaptureError: not a module, a class in place of an instance, a ScriptModule, a lazy module not
+            yet materialised, or arguments that its forward does not take.
+    """
+    if isinstance(model, type):
+        raise CaptureError(
+            f"capture needs a model, not the class {model.__name__}: "
+            f"make one first, for example {model.__name__}()"
+        )
+    if not isinstance(model, nn.Module):
+        raise CaptureError(
+            f"capture needs a torch.nn.Module, not {_kind(model)}; "
+            "wrap a function in a small module whose forward calls it"
+        )
+    if isinstance(model, torch.jit.ScriptModule):
+        raise CaptureError(
+            "this model is a ScriptModule: its forward is compiled TorchScript that Python never runs, "
+            "so nothing of it can be seen or edited; pass the Python model from before torch.jit"
+        )
+    lazy = [
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, nn.modules.lazy.LazyModuleMixin) and module.has_uninitialized_params()
+    ]
+    if lazy:
+        raise CaptureError(
+            f"{type(model).__name__} has lazy layers without weights ({', '.join(lazy[:3])}): "
+            "capturing would decide their sizes; run the model once on real inputs first"
+        )
+    for name, value in [*enumerate(args), *kwargs.items()]:
+        if inspect.isgenerator(value):
+            raise CaptureError(
+                f"argument {name!r} is a generator, which a run would use up: pass a list or a tuple"
+            )
+    signature = _signature(model)
+    if signature is not None:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise CaptureError(
+                f"{type(model).__name__}.forward takes ({_spell(signature)}) and was given "
+                f"{_given(args, kwargs)}: {error}"
+            ) from None
+
+
+def _signature(model: nn.Module) -> inspect.Signature | None:
+    try:
+        return inspect.signature(model.forward)
+    except (TypeError, ValueError):
+        return None
+
+
+def _spell(signature: inspect.Signature) -> str:
+    parts = []
+    for p in signature.parameters.values():
+        text = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "") + p.name
+        parts.append(text if p.default is p.empty else f"{text}={p.default!r}")
+    return ", ".join(parts)
+
+
+def _given(args: tuple, kwargs: Mapping[str, Any]) -> str:
+    parts = [_kind(a) for a in args] + [f"{k}={_kind(v)}" for k, v in kwargs.items()]
+    return "(" + ", ".join(parts) + ")" if parts else "no arguments"
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, (int, float, str, bool, type(None))):
+        return repr(value)
+    name = type(value).__name__
+    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
+
+
+def make(
+    model: nn.Module,
+    input_size: Sequence[int] | Sequence[Sequence[int]],
+    dtypes: Sequence[torch.dtype] | None = None,
+) -> tuple[torch.Tensor, ...]:
+    """Example tensors of given sizes, on the model's device and of its dtype.
+
+    Args:
+        model: Its first floating-point parameter decides device and dtype.
+        input_size: One shape with the batch axis, ``(1, 3, 224, 224)``, or a list of shapes.
+        dtypes: One for each shape. Without it: the model's dtype, or indices (zeros of int64) where
+            the model begins with an embedding.
+
+    Returns:
+        One tensor for each shape: normal random numbers from a generator of its own, so that the
+        global random state stays.
+    """
+    sizes = [input_size] if all(isinstance(n, int) for n in input_size) else list(input_size)
+    for size in sizes:
+        if not len(size) or not all(isinstance(n, int) and n >= 0 for n in size):
+            raise CaptureError(
+                f"input_size {input_size!r} is not a shape: give whole numbers with the batch axis "
+                "first, (1, 3, 224, 224), or a list of such shapes"
+            )
+    first = next((p for p in model.parameters() if p.is_floating_point()), None)
+    device = first.device if first is not None else torch.device("cpu")
+    dtype = first.dtype if first is not None else torch.get_default_dtype()
+    if dtypes is None:
+        dtypes = [torch.int64 if _takes_indices(model) else dtype] * len(sizes)
+    if len(dtypes) != len(sizes):
+        raise CaptureError(f"{len(sizes)} input sizes need {len(sizes)} dtypes, not {len(dtypes)}")
+    generator = torch.Generator().manual_seed(0)
+    made = []
+    for size, kind in zip(sizes, dtypes, strict=True):
+        if kind.is_floating_point or kind.is_complex:
+            tensor = torch.randn(tuple(size), generator=generator).to(kind)
+        else:
+            tensor = torch.zeros(tuple(size), dtype=kind)
+        made.append(tensor.to(device))
+    return tuple(made)
+
+
+def _takes_indices(model: nn.Module) -> bool:
+    """Whether the first layer with weights looks up indices."""
+    for module in model.modules():
+        if module.__dict__.get("_parameters"):
+            if any(p is not None for p in module._parameters.values()):
+                return isinstance(module, (nn.Embedding, nn.EmbeddingBag))
+    return False
+
+
+def hint(model: nn.Module, tensors: list[torch.Tensor]) -> str:
+    """A sentence to add to a failure: inputs on another device, or of another dtype, than the model."""
+    places = {str(p.device) for p in model.parameters()}
+    given = {str(t.device) for t in tensors}
+    if places and given and not places & given and "meta" not in places:
+        model_place, input_place = sorted(places)[0], sorted(given)[0]
+        return f" The model is on {model_place} and its inputs are on {input_place}: move one to the other."
+    kinds = {p.dtype for p in model.parameters() if p.is_floating_point()}
+    floats = {t.dtype for t in tensors if t.is_floating_point()}
+    if kinds and floats and not kinds & floats:
+        wanted = str(sorted(map(str, kinds))[0])
+        return f" The model's weights are {wanted}, its inputs {sorted(map(str, floats))[0]}."
+    return ""
