@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from .. import graph as data
+from ..annotate import annotate
 from ..capture import capture as record
 from ..capture import replay
 from ..errors import CaptureError, ModelFailed, SelectionError, SurgeryError
@@ -238,7 +239,7 @@ class ModelGraph(Mapping):
         from .. import render
 
         if open is None:
-            chosen = render.default_open(self.data) if hasattr(render, "default_open") else {""}
+            chosen = {"", *render.default_open(self.data)}
         else:
             chosen = {""}
             for key in open:
@@ -375,10 +376,10 @@ def capture(
             raise CaptureError("pass either the inputs themselves or input_size, not both")
         args = example_inputs(model, input_size)
     try:
-        return ModelGraph(record(model, args, kwargs), model)
+        return ModelGraph(annotate(record(model, args, kwargs), model), model)
     except ModelFailed as error:
         if isinstance(error.graph, data.Graph):
-            error.graph = ModelGraph(error.graph, model)
+            error.graph = ModelGraph(annotate(error.graph, model), model)
         raise
 
 
