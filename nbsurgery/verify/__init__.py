@@ -4,15 +4,17 @@ from .copy import structural_copy
 from .execute import Built, execute
 from .failure import explain
 from .report import Fact, Finding, Report
-from .verify import check
+from .verify import after, check, full
 
 __all__ = [
     "Built",
     "Fact",
     "Finding",
     "Report",
+    "after",
     "check",
     "execute",
     "explain",
+    "full",
     "structural_copy",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,8 +33,12 @@ def run(
     *,
     seed: int = 0,
     grad: bool = False,
+    then: Callable[[Any], None] | None = None,
 ) -> Run:
-    """Call the first part with the example, each further one with what the one before returned."""
+    """Call the first part with the example, each further one with what the one before returned.
+
+    An error is handed back, not raised; `then` is called with the output and may raise as well.
+    """
     args, kwargs = cloned(tuple(args)), cloned(dict(kwargs or {}))
     called: set[int] = set()
     crossing = []
@@ -45,6 +49,8 @@ def run(
             for part in parts[1:]:
                 crossing.append(output)
                 output = part(*handed_on(part, output))
+            if then is not None:
+                then(output)
         except Exception as error:  # noqa: BLE001  the model's own, whatever it is
             return Run(None, error, frozenset(called), tuple(crossing))
     return Run(output, None, frozenset(called), tuple(crossing))

@@ -1,18 +1,24 @@
-"""The immediate report on an edited model."""
+"""The reports on an edited model: the immediate one with every step, the full one on request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from torch import nn
 
+from nbsurgery.capture import capture
+
 from ..claims import Claim
+from ..errors import ModelFailed
 from ..graph import Graph
-from .checks import IMMEDIATE
+from . import runs
+from .checks import FULL, IMMEDIATE
+from .copy import structural_copy
 from .execute import Built
 from .failure import explain
-from .report import Finding, Report
+from .report import Fact, Finding, Report
+from .still import still
 from .subject import Subject
 
 
@@ -50,6 +56,75 @@ def check(
             shapes that met there.
         StepError: It fails for another reason.
     """
+    subject = _subject(
+        before, original, built, after, edited, args, kwargs, claims, original_args, original_kwargs
+    )
+    return _report(subject, IMMEDIATE)
+
+
+def full(
+    before: Graph,
+    original: nn.Module,
+    built: Built,
+    after: Graph | Iterable[Graph] | None = None,
+    edited: Graph | None = None,
+    args: tuple = (),
+    kwargs: Mapping[str, Any] | None = None,
+    claims: Iterable[Claim] = (),
+    *,
+    original_args: tuple | None = None,
+    original_kwargs: Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """The immediate report and everything that needs more runs.
+
+    Another batch size and, where the original allows it, another image size or sequence length; train
+    mode with a backward pass; bfloat16; deepcopy and pickle; ``torch.export``. A check is left out
+    where the original fails it too. Beside activations it needs the gradients of one copy, and one copy
+    of the weights in bfloat16, one after the other.
+
+    Args:
+        progress: Called with the name of each check before it begins; the others are those of `check`.
+
+    Returns:
+        The report.
+    """
+    subject = _subject(
+        before, original, built, after, edited, args, kwargs, claims, original_args, original_kwargs
+    )
+    return _report(subject, (*IMMEDIATE, *FULL), progress)
+
+
+def after(built: Built, args: tuple, kwargs: Mapping[str, Any] | None = None):
+    """Capture the built model on the example; each part of a split on what reaches it.
+
+    Returns:
+        A graph, or a tuple of graphs for a split.
+
+    Raises:
+        ShapeError: It cannot run on the example; the message names the node and the shapes that met.
+        StepError: It fails for another reason.
+    """
+    kwargs = dict(kwargs or {})
+    parts = built.modules
+    examples = [(tuple(args), kwargs)]
+    if len(parts) > 1:
+        copies = [structural_copy(m) for m in parts]
+        run = runs.run(copies, args, kwargs)
+        if run.error is not None:
+            raise explain(run.error, copies) from run.error
+        examples += [(runs.handed_on(m, v), {}) for m, v in zip(parts[1:], run.crossing)]
+    try:
+        with still():
+            graphs = tuple(capture(m, *example) for m, example in zip(parts, examples))
+    except ModelFailed as error:
+        raise explain(error, parts) from error
+    return graphs if len(parts) > 1 else graphs[0]
+
+
+def _subject(
+    before, original, built, after, edited, args, kwargs, claims, original_args, original_kwargs
+) -> Subject:
     kwargs = dict(kwargs or {})
     subject = Subject(
         before=before,
@@ -66,7 +141,16 @@ def check(
     if subject.run.error is not None:
         parts = [copier.root for copier in subject.copies]
         raise explain(subject.run.error, parts) from subject.run.error
-    return Report.of(item for one in IMMEDIATE for item in _guarded(one, subject))
+    return subject
+
+
+def _report(subject: Subject, checks, progress=None) -> Report:
+    found: list[Finding | Fact] = []
+    for one in checks:
+        if progress is not None:
+            progress(one.__module__.rpartition(".")[2].replace("_", " "))
+        found += _guarded(one, subject)
+    return Report.of(found)
 
 
 def _guarded(one, subject: Subject):

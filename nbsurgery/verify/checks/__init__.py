@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from . import (
     batchnorm,
+    bfloat16,
     calls,
     dead_weights,
+    deepcopy_pickle,
     device_dtype,
+    export,
     hooks,
     keys,
     modes,
+    optimizer,
+    other_batch,
+    other_size,
     own,
     parameters,
     rerun,
     shapes,
     ties,
+    train_mode,
     values,
     wiring,
 )
@@ -33,6 +40,17 @@ IMMEDIATE = (
     device_dtype.check,
     ties.check,
     hooks.check,
+    optimizer.check,
     own.check,
     rerun.check,
+)
+
+# these run the model many times: on request, and when emitting
+FULL = (
+    other_batch.check,
+    other_size.check,
+    train_mode.check,
+    bfloat16.check,
+    deepcopy_pickle.check,
+    export.check,
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import torch
+
 from nbsurgery.capture import replay
 
 from ...claims import Claim, OutputEquals, OutputsEqual, PartEqualsOutput, SameOutput
@@ -26,16 +28,13 @@ def check(subject: Subject) -> Iterator[Finding]:
     if subject.claims and _random(subject):
         yield Finding("info", "the model draws random numbers in this mode: no values are compared")
         return
-    ids = [i for claim in subject.claims for i in _wanted(claim)]
-    inner: Mapping[str, Any] = {}
-    if ids:
-        try:
-            inner = inner_values(subject, ids)
-        except (SurgeryError, RuntimeError, TypeError, AttributeError, KeyError) as error:
-            yield Finding("warning", f"inner values of the original cannot be had: {error}")
-            return
-    for claim in dict.fromkeys(map(_hashable, subject.claims)):
-        yield from _judge(claim, output, original.output, inner, subject.before)
+    try:
+        yield from judged(
+            subject, output, original, (subject.original_args, subject.original_kwargs)
+        )
+    except (SurgeryError, RuntimeError, TypeError, AttributeError, KeyError) as error:
+        yield Finding("warning", f"inner values of the original cannot be had: {error}")
+        return
     if not subject.claims:
         found = difference(output, original.output)
         if found.equal:
@@ -44,10 +43,21 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield Finding("info", f"against the original the output shows {found}")
 
 
-def inner_values(subject: Subject, ids: list[str]) -> Mapping[str, Any]:
+def judged(subject: Subject, output: Any, original: runs.Run, example: tuple) -> list[Finding]:
+    """Every claim held to a run of the edited model and one of the original on the same example."""
+    ids = [i for claim in subject.claims for i in _wanted(claim)]
+    inner = inner_values(subject, ids, example) if ids else {}
+    return [
+        finding
+        for claim in dict.fromkeys(map(_hashable, subject.claims))
+        for finding in _judge(claim, output, original.output, inner, subject.before)
+    ]
+
+
+def inner_values(subject: Subject, ids: list[str], example: tuple) -> Mapping[str, Any]:
     """Values of nodes of the ORIGINAL run, each as it was when its node had run."""
-    with still():
-        args, kwargs = runs.cloned(subject.original_args), runs.cloned(subject.original_kwargs)
+    with still(), torch.no_grad():
+        args, kwargs = runs.cloned(example)
         _, values = replay(subject.before, subject.reference, args, kwargs, values=ids)
     return values
 

@@ -1,0 +1,40 @@
+"""The edited model in bfloat16, where the original runs in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from .. import runs
+from ..copy import structural_copy
+from ..failure import explain
+from ..report import Finding
+from ..subject import Subject
+from ..trial import mapped
+
+_LIMIT = 2 << 30
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Both as ``.bfloat16()`` on copies; silent where the original cannot."""
+    floats = {p.dtype for p in subject.original.parameters() if p.is_floating_point()}
+    if floats != {torch.float32} or sum(p.nbytes for p in subject.original.parameters()) > _LIMIT:
+        return
+    if _run((subject.original,), subject.original_args, subject.original_kwargs)[0] is not None:
+        return
+    error, parts = _run(subject.built.modules, subject.args, subject.kwargs)
+    if error is not None:
+        yield Finding("warning", f"in bfloat16 the edited model fails: {explain(error, parts)}")
+    else:
+        yield Finding("ok", "it runs in bfloat16, as the original does")
+
+
+def _run(modules, args, kwargs):
+    parts = tuple(structural_copy(m).to(torch.bfloat16) for m in modules)
+    args, kwargs = mapped((args, kwargs), _cast)
+    return runs.run(parts, args, kwargs).error, parts
+
+
+def _cast(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.bfloat16() if tensor.dtype is torch.float32 else tensor

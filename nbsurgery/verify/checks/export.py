@@ -1,0 +1,48 @@
+"""``torch.export`` of the edited model, where the original can be exported."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+
+import torch
+
+from .. import runs
+from ..copy import Copier
+from ..report import Finding
+from ..subject import Subject
+from ..trial import mapped
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Exports copies without memory, the original's first."""
+    error = _export((subject.original,), subject.original_args, subject.original_kwargs)
+    if error is not None:
+        return
+    error = _export(subject.built.modules, subject.args, subject.kwargs, subject.run.crossing)
+    if error is not None:
+        said = str(error).strip().splitlines()[0] if str(error).strip() else ""
+        yield Finding(
+            "warning", f"torch.export worked and fails now: {type(error).__name__}: {said}"
+        )
+    else:
+        yield Finding("ok", "torch.export works, as before")
+
+
+def _export(modules, args, kwargs, crossing=()) -> Exception | None:
+    level = logging.getLogger("torch").level
+    logging.getLogger("torch").setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            for i, module in enumerate(modules):
+                ghost = Copier(module, device="meta").root
+                given = (args, kwargs) if i == 0 else (runs.handed_on(ghost, crossing[i - 1]), {})
+                ghosts = mapped(given, lambda t: t.detach().to("meta"))
+                torch.export.export(ghost, *ghosts)
+    except Exception as error:  # noqa: BLE001  the exporter raises of every kind
+        return error
+    finally:
+        logging.getLogger("torch").setLevel(level)
+    return None

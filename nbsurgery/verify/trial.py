@@ -1,0 +1,77 @@
+"""The edited model on another example than its own, beside the original."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from ..errors import SurgeryError
+from . import runs
+from .checks.values import judged
+from .compare import difference
+from .failure import explain
+from .oracle import evaluate
+from .report import Finding
+from .subject import Subject
+
+
+def mapped(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
+    """The same structure with every tensor changed."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, tuple) and not isinstance(value, torch.Size):
+        items = [mapped(item, change) for item in value]
+        return type(value)._make(items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        return [mapped(item, change) for item in value]
+    if isinstance(value, dict):
+        made = {key: mapped(item, change) for key, item in value.items()}
+        return made if type(value) is dict else type(value)(made)
+    return value
+
+
+def trial(
+    subject: Subject, name: str, change: Callable[[Any], Any], *, needed: bool = True
+) -> Iterator[Finding]:
+    """Run both on a changed example and hold the claims and the wiring to it.
+
+    Args:
+        name: What is other about the example: ``"batch size 3"``.
+        change: Makes it from ``(args, kwargs)``.
+        needed: Whether the edited model has to run there; ``False`` where an edit may well fix a size.
+    """
+    theirs = change((subject.original_args, subject.original_kwargs))
+    mine = change((subject.args, subject.kwargs))
+    original = runs.run((subject.reference,), *theirs)
+    if original.error is not None:
+        return  # the original does not allow it either
+    parts = tuple(c.root for c in subject.copies)
+    run = runs.run(parts, *mine)
+    if run.error is not None:
+        yield Finding(
+            "error" if needed else "warning",
+            f"at {name} the original runs and the edited model fails: {explain(run.error, parts)}",
+        )
+        return
+    wrong = []
+    if subject.claims:
+        try:
+            findings = judged(subject, run.output, original, theirs)
+        except (SurgeryError, RuntimeError, TypeError, KeyError):
+            findings = []  # the recorded run does not hold for this example: nothing to compare with
+        wrong = [f for f in findings if f.severity == "error"]
+    for finding in wrong:
+        yield Finding("error", f"at {name} {finding.text}")
+    if subject.edited is not None and len(parts) == 1 and not wrong:
+        try:
+            expected = evaluate(subject.edited, parts[0], *mine)
+        except Exception:  # noqa: BLE001  the recording may not hold there: then it says nothing
+            expected = None
+        found = difference(run.output, expected)
+        if expected is not None and not found.close:
+            wrong.append(found)
+            yield Finding("error", f"at {name} the code is not wired as planned: it shows {found}")
+    if not wrong:
+        yield Finding("ok", f"it runs at {name}, and what held on the example holds there")
