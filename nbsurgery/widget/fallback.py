@@ -7,13 +7,12 @@ import html
 import pathlib
 from typing import Any
 
+from nbsurgery import render
 from nbsurgery.errors import SurgeryError
 
 
 def svg(scene: dict, *, dark: bool = False) -> str:
     """A scene as SVG text."""
-    from nbsurgery import render
-
     return render.to_svg(scene, dark=dark)
 
 
@@ -27,7 +26,7 @@ def _bundle(widget: Any) -> dict | None:
     """The static picture as outputs of a cell; ``None`` where it cannot be drawn."""
     try:
         text = svg(widget._scene)
-    except Exception:  # the live widget is what counts; it must not fail for its stand-in
+    except Exception:  # noqa: BLE001 - the live widget is what counts; it must not fail for its stand-in
         return None
     name = widget._scene.get("group", {}).get("type", "model")
     return {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 
@@ -17,7 +19,7 @@ def cell_id() -> str:
     kernel = getattr(shell(), "kernel", None)
     try:
         return kernel.get_parent("shell")["metadata"].get("cellId") or ""
-    except Exception:  # other kernels have other shapes of parent, or none
+    except Exception:  # noqa: BLE001 - other kernels have other shapes of parent, or none
         return ""
 
 
@@ -26,7 +28,7 @@ def running_cell() -> bool:
     kernel = getattr(shell(), "kernel", None)
     try:
         return kernel.get_parent("shell")["header"]["msg_type"] == "execute_request"
-    except Exception:
+    except Exception:  # noqa: BLE001 - as above
         return shell() is not None
 
 
@@ -49,3 +51,19 @@ def next_cell(text: str) -> bool:
         return False
     here.set_next_input(text, replace=False)
     return True
+
+
+def after_each_cell(method: Callable[[], None]) -> None:
+    """Call a bound method after each executed cell, as long as its object lives."""
+    here, held = shell(), weakref.WeakMethod(method)
+    if here is None:
+        return
+
+    def call(*_: Any) -> None:
+        alive = held()
+        if alive is None:
+            here.events.unregister("post_run_cell", call)
+        else:
+            alive()
+
+    here.events.register("post_run_cell", call)

@@ -28,7 +28,7 @@ def answer(methods: Mapping[str, Callable[..., Any]], message: Any) -> dict | No
         if method not in methods:
             raise LookupError(f"no method {method!r}; there are: {', '.join(sorted(methods))}")
         result = methods[method](**params)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the reply
         reply = {"type": type(error).__name__, "message": str(error) or repr(error)}
         if not isinstance(error, SurgeryError):
             reply["traceback"] = traceback.format_exc(limit=-8)

@@ -6,20 +6,17 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from nbsurgery.graph import Graph
+from nbsurgery import explain, render
+from nbsurgery.graph import Graph, Node
 
 
-def compose(graph: Graph, open: set[str]) -> dict:
+def compose(graph: Graph, open: set[str], diff: Mapping[str, str]) -> dict:
     """The scene of a graph; the one place where the widget reaches the renderer."""
-    from nbsurgery import render
-
-    return render.compose(graph, open)
+    return render.compose(graph, open, diff=diff)
 
 
 def facts(graph: Graph, model: Any, names: list[str]) -> dict:
     """What the side panel says of a selection."""
-    from nbsurgery import explain
-
     return plain(explain.facts(graph, model, names))
 
 
@@ -31,86 +28,92 @@ def below(graph: Graph, key: str) -> list[str]:
     return found
 
 
-def first_open(graph: Graph, limit: int) -> set[str]:
-    """What is open in the first picture: the root, and its children where they stay few."""
-    children = [c.key for c in graph.children("")]
-    drawn = sum(_drawn(graph, key) for key in ("", *children))
-    return {"", *children} if drawn <= limit else {""}
+def first_open(graph: Graph) -> set[str]:
+    """What is open in the first picture."""
+    return {"", *render.default_open(graph)}
 
 
-def _drawn(graph: Graph, key: str) -> int:
-    return sum(not n.glue and n.kind not in ("input", "output") for n in graph.scopes[key].nodes)
+def parts(session: Any) -> tuple[Any, ...]:
+    """The modules whose run the picture shows: the edited ones, or the model as it was."""
+    built = session._state.built
+    if built is None:
+        return (session.original,)
+    return built.model if isinstance(built.model, tuple) else (built.model,)
 
 
 def scene(session: Any, view: str, open: set[str]) -> dict:
     """The picture before or after the edits, with what the edits changed marked."""
-    base, current = session.base, session.current
-    graph = base if view == "before" else current
-    picture = compose(graph, {key for key in open if key in graph.scopes})
-    if base is not current:
-        mark(picture["group"], graph, other=base if view == "after" else current, view=view)
-    return picture
+    before, after = differences(session)
+    graph, diff = (session.base, before) if view == "before" else (session.current, after)
+    return compose(graph, {key for key in open if key in graph.scopes}, _with_scopes(graph, diff))
 
 
-def mark(group: dict, graph: Graph, *, other: Graph, view: str) -> bool:
-    """Write ``diff`` into the items of a group; say whether anything below it differs."""
-    word = "added" if view == "after" else "removed"
-    changed = False
-    for item in group["items"]:
-        if item["kind"] == "group":
-            differs = mark(item, graph, other=other, view=view)
-            if item["scope"] not in other.scopes:
-                item["diff"] = word
-            elif differs:
-                item["diff"] = "changed"
-            changed |= item.get("diff") is not None
-        elif item["kind"] == "box":
-            if item.get("diff") is None:
-                item["diff"] = _box_differs(item, graph, other, word)
-            changed |= item["diff"] is not None
-        elif item["kind"] == "card":
-            for row in item["rows"]:
-                if row.get("diff") is None:
-                    row["diff"] = _row_differs(row["node"], graph, other, word)
-                changed |= row["diff"] is not None
-    return changed
+def differences(session: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """What the steps did, by node id: of the base (removed, changed), of the result (added, changed).
+
+    The result is captured anew and knows nothing of steps; its names lead to the nodes of the draft,
+    and those are the base's own wherever no step touched them.
+    """
+    base, after = session.base, session.current
+    if base is after:
+        return {}, {}
+    draft = session.draft.graph
+    before: dict[str, str] = {}
+    for node in base.flat:
+        mine = draft.by_id.get(node.id)
+        if mine is None:
+            before[node.id] = "removed"
+        elif _kind(mine) != _kind(node):
+            before[node.id] = "changed"
+    for name, scope in base.scopes.items():  # a scope that is gone takes its nodes along
+        if name not in draft.scopes:
+            before.update((node.id, "removed") for node in scope.nodes)
+    shown: dict[str, str] = {}
+    for node in after.flat:
+        if node.kind in ("input", "output"):
+            continue
+        mine = draft.by_name.get(session.translate(node.name))
+        if mine is None or mine.id not in base.by_id:
+            shown[node.id] = "added"
+        elif _kind(node) != _kind(base.by_id[mine.id]):
+            shown[node.id] = "changed"
+    flat = {node.id for node in base.flat}
+    return {id: word for id, word in before.items() if id in flat}, shown
 
 
-def _row_differs(name: str, graph: Graph, other: Graph, word: str) -> str | None:
-    mine, theirs = graph.by_name.get(name), other.by_name.get(name)
-    if mine is None:
-        return None
-    if theirs is None:
-        return word
-    same = (mine.type, mine.outputs, mine.facts.get("params")) == (
-        theirs.type,
-        theirs.outputs,
-        theirs.facts.get("params"),
-    )
-    return None if same else "changed"
+def _kind(node: Node) -> tuple:
+    return node.type, node.facts.get("params"), node.facts.get("trainable")
 
 
-def _box_differs(item: dict, graph: Graph, other: Graph, word: str) -> str | None:
-    keys = [k for key in item["scopes"] for k in (key, *below(graph, key)) if key in graph.scopes]
-    if any(key not in other.scopes for key in item["scopes"]):
-        return word
-    for key in keys:
-        if key not in other.scopes:
-            return "changed"
-        for node in graph.scopes[key].nodes:
-            if node.child is None and not node.glue and node.kind not in ("input", "output"):
-                if _row_differs(node.name, graph, other, word):
-                    return "changed"
-        if len(graph.scopes[key].nodes) != len(other.scopes[key].nodes):
-            return "changed"
-    return None
+def _with_scopes(graph: Graph, diff: Mapping[str, str]) -> dict[str, str]:
+    """The same with the scopes around: all added or all removed, else changed."""
+    whole: dict[str, str] = {}
+    for key in graph.scopes:
+        if key:
+            inside = [diff.get(node.id) for node in operations(graph, key)]
+            words = set(inside)
+            if words - {None}:
+                one = len(words) == 1 and words <= {"added", "removed"}
+                whole[key] = words.pop() if one else "changed"
+    return {**diff, **whole}
+
+
+def operations(graph: Graph, key: str) -> list[Node]:
+    """The operations of a scope and of all inside it."""
+    found: list[Node] = []
+    for node in graph.scopes[key].nodes:
+        if node.child in graph.scopes:
+            found += operations(graph, node.child)
+        elif not node.glue and node.kind not in ("input", "output"):
+            found.append(node)
+    return found
 
 
 def plain(value: Any) -> Any:
     """A value as JSON-able data: dataclasses and mappings become dicts, what is unknown its text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if hasattr(value, "to_json"):
-            return plain(value.to_json())
+        if hasattr(value, "to_dict"):
+            return plain(value.to_dict())
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
@@ -119,13 +122,6 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     return str(value)
-
-
-def public(graph: Graph, session: Any) -> Any:
-    """What people hold in code; the bare graph as long as there is no view of it."""
-    from nbsurgery import views
-
-    return views.ModelGraph(graph, session.model)
 
 
 def find(graph: Graph, query: str, limit: int = 200) -> list[str]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 import uuid
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import anywidget
 import traitlets
 
+from nbsurgery import views
 from nbsurgery.errors import SelectionError, SurgeryError
+from nbsurgery.session import Session
 from nbsurgery.widget import fallback, notebook, protocol, scenery
 
 _STATIC = pathlib.Path(__file__).parent / "static"
-_SHOWN_AT_ONCE = 60  # items; a first picture with more than these starts collapsed
 
 
 class Surgery(anywidget.AnyWidget):
@@ -49,13 +50,18 @@ class Surgery(anywidget.AnyWidget):
     _scene = traitlets.Dict().tag(sync=True)
     _view = traitlets.Enum(("before", "after"), "after").tag(sync=True)
     _can = traitlets.Dict().tag(sync=True)
+    _notice = traitlets.Dict().tag(sync=True)
     _widget_id = traitlets.Unicode().tag(sync=True)
     _cell_id = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, model: Any, *args: Any, variable: str | None = None, theme="auto", **kwargs):
-        from nbsurgery.session import Session
-
-        session = Session(model, args, kwargs, variable=variable or notebook.variable_of(model))
+        session = Session(
+            model,
+            args,
+            kwargs,
+            variable=variable or notebook.variable_of(model),
+            show_failure=True,
+        )
         self._start(session, theme)
 
     @classmethod
@@ -67,7 +73,7 @@ class Surgery(anywidget.AnyWidget):
 
     def _start(self, session: Any, theme: str) -> None:
         self._session = session
-        self._open: set[str] = scenery.first_open(session.current, _SHOWN_AT_ONCE)
+        self._open: set[str] = scenery.first_open(session.current)
         self._static = None
         # the id is chosen here, because the page must find its own cell and gets no other handle
         name = uuid.uuid4().hex
@@ -75,6 +81,19 @@ class Surgery(anywidget.AnyWidget):
         self._refresh()
         self.on_msg(self._on_message)
         self.observe(self._on_selection, "selection")
+        notebook.after_each_cell(self._look_outside)
+
+    def _look_outside(self) -> None:
+        """Notice when a cell has changed the person's variable, as running the emitted one does."""
+        self._notice = self._noted()
+
+    def _noted(self) -> dict:
+        """What stands above the picture: the model's own failure, or that the variable has changed."""
+        session = self._session
+        if session.failure:
+            return {"kind": "failed", "text": session.failure}
+        text = session.changed_outside
+        return {"kind": "changed", "text": text} if text else {}
 
     # -- the picture ------------------------------------------------------------------------------
 
@@ -90,12 +109,10 @@ class Surgery(anywidget.AnyWidget):
         session = self._session
         with self.hold_trait_notifications(), self.hold_sync():
             self.code = session.code
-            self.steps = [dict(s) for s in scenery.plain(session.steps)]
-            self.report = scenery.plain(session.report) or {}
-            self._can = {
-                "undo": bool(getattr(session, "can_undo", bool(self.steps))),
-                "redo": bool(getattr(session, "can_redo", True)),
-            }
+            self.steps = scenery.plain(session.steps)
+            self.report = scenery.plain(session.report)
+            self._can = {"undo": session.can_undo, "redo": session.can_redo}
+            self._notice = self._noted()
             graph = self._graph
             self.selection = [n for n in self.selection if n in graph.by_name or n in graph.scopes]
             self._draw()
@@ -142,16 +159,14 @@ class Surgery(anywidget.AnyWidget):
             "verify": lambda: scenery.plain(self.verify()),
             "find": lambda query: scenery.find(self._graph, query),
             "view": self._ask_view,
+            "rebase": self.rebase,
         }
 
     def _shown_model(self) -> Any:
-        """The model that the picture shows, for the settings of its layers; never a reason to fail."""
-        if self._view == "before" or not self._session.steps:
-            return self._session.model
-        try:
-            return self._session.build()
-        except Exception:
-            return self._session.model
+        """The model that the picture shows, for the settings of its layers."""
+        if self._view == "before":
+            return self._session.original
+        return scenery.parts(self._session)[0]
 
     def _ask_toggle(self, scope: str, recursive: bool = False) -> None:
         graph = self._graph
@@ -268,23 +283,33 @@ class Surgery(anywidget.AnyWidget):
     def verify(self) -> Any:
         """Check the edited model in full; the report is also shown in the widget."""
         report = self._session.verify()
-        self.report = scenery.plain(report) or {}
+        self.report = scenery.plain(report)
         return report
 
     def emit(self) -> None:
         """Put the code into the next cell; where there is no notebook, print it."""
-        if not notebook.next_cell(self.code):
+        if not notebook.next_cell(self.code.rstrip("\n")):
             print(self.code)
 
     @property
     def before(self) -> Any:
         """The model as it was, as a ModelGraph."""
-        return scenery.public(self._session.base, self._session)
+        return views.ModelGraph(self._session.base, self._session.original)
 
     @property
     def after(self) -> Any:
-        """The edited model, as a ModelGraph."""
-        return scenery.public(self._session.current, self._session)
+        """The edited model, as a ModelGraph; a tuple of them after a split."""
+        after, built = self._session.after, scenery.parts(self._session)
+        if isinstance(after, tuple):
+            return tuple(map(views.ModelGraph, after, built))
+        return views.ModelGraph(after, built[0])
+
+    @property
+    def diff(self) -> dict[str, str]:
+        """``"added"``, ``"changed"`` or ``"removed"`` by the name of a node."""
+        before, after = scenery.differences(self._session)
+        graphs = (self._session.base, before), (self._session.current, after)
+        return {graph.by_id[id].name: word for graph, words in graphs for id, word in words.items()}
 
     @property
     def example(self) -> Any:
@@ -296,24 +321,21 @@ class Surgery(anywidget.AnyWidget):
         self._session.example = value
         self._refresh()
 
+    def rebase(self) -> None:
+        """Go on from the model that the person's variable holds now, with no steps."""
+        self._change("rebase")
+
     def save(self, path: str | pathlib.Path) -> None:
         """Write the steps as JSON, to be applied to another model with `load`."""
-        steps = [{"operation": s.operation, "arguments": s.arguments} for s in self._session.recipe]
-        text = json.dumps({"nbsurgery": 1, "steps": steps}, indent=2)
-        pathlib.Path(path).write_text(text + "\n", encoding="utf-8")
+        self._session.save(path)
 
     @classmethod
     def load(cls, path: str | pathlib.Path, model: Any, *args: Any, **kwargs: Any) -> Surgery:
         """Open a model and do the steps of a file that `save` wrote."""
-        text = pathlib.Path(path).read_text(encoding="utf-8")
-        try:
-            steps = json.loads(text)["steps"]
-            recipe = [(s["operation"], s["arguments"]) for s in steps]
-        except (ValueError, KeyError, TypeError):
-            raise SurgeryError(f"{path} is not a file that Surgery.save wrote") from None
         self = cls(model, *args, **kwargs)
-        for operation, arguments in recipe:
-            self._do(operation, arguments)
+        for sentence in self._session.load(path):
+            warnings.warn(sentence, stacklevel=2)
+        self._refresh()
         return self
 
     def to_svg(self, path: str | pathlib.Path | None = None, *, dark: bool = False) -> str:
@@ -332,6 +354,6 @@ class Surgery(anywidget.AnyWidget):
 
     def to_dot(self, path: str | pathlib.Path | None = None, *, depth: int = 2) -> str:
         """The model as Graphviz source."""
-        from nbsurgery.render import to_graphviz
-
-        return fallback.written(path, to_graphviz(self._graph, depth=depth).source)
+        graph = self.before if self._view == "before" else self.after
+        graph = graph[0] if isinstance(graph, tuple) else graph
+        return fallback.written(path, graph.to_graphviz(depth=depth).source)

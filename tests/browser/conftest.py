@@ -256,6 +256,7 @@ class Widget:
         place.wait_for(state="attached")
         self.show(name)
         place.click(modifiers=modifiers or [], force=True, position={"x": 30, "y": 9})
+        self.idle()
 
     def show(self, name):
         """Bring a thing into sight by the canvas, as a person pans."""

@@ -5,6 +5,8 @@ The widget's own tests use it, so that they do not depend on capture, Graphviz o
 
 from __future__ import annotations
 
+import types
+
 from nbsurgery.errors import SelectionError, StepError
 from nbsurgery.graph import Graph, Node, Ref, Scope, Tensor
 
@@ -104,7 +106,7 @@ def _params(graph, key):
     return total
 
 
-def plain_compose(graph, open, *, engine=None):
+def plain_compose(graph, open, diff=None):
     """A scene in the form that the widget draws: one column, skips on the right."""
     group = _group(graph, "", set(open) | {""}, 0)
     return {"width": group["w"], "height": group["h"], "group": group, "stats": {}}
@@ -134,7 +136,7 @@ def _group(graph, key, open_, depth):
                     "scope": node.child, "name": node.child.rpartition(".")[2],
                     "type": graph.scopes[node.child].type, "count": 1,
                     "shape": _times(node.shape), "params": _count(_params(graph, node.child)),
-                    "w": 204, "h": 56, "badge": None, "diff": None,
+                    "w": 204, "h": 50, "badge": None, "diff": None,
                 }
             )  # fmt: skip
         else:
@@ -156,7 +158,7 @@ def _group(graph, key, open_, depth):
                 continue
             row["y"] = 0
             items.append(
-                {"key": f"c:{node.id}", "kind": "card", "rows": [row], "w": 290, "h": 26}
+                {"key": f"c:{node.id}", "kind": "card", "rows": [row], "w": 290, "h": 26, "column": 50}
             )  # fmt: skip
         place[node.id] = items[-1]["key"]
         cards.append(node.id)
@@ -206,6 +208,21 @@ class FakeSession:
         self.base = self.current = resnet_graph()
         self.model, self.variable = model, variable
         self.steps, self.redone, self.next = [], [], 1
+
+    @property
+    def can_undo(self):
+        return bool(self.steps)
+
+    @property
+    def can_redo(self):
+        return bool(self.redone)
+
+    original = changed_outside = failure = None
+    _state = types.SimpleNamespace(built=None)
+
+    @property
+    def after(self):
+        return self.current
 
     @property
     def code(self):

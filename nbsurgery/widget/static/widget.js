@@ -273,12 +273,16 @@ var Code = class {
     );
     this.draw();
   }
+  /** A cell ends without a line break. */
+  get source() {
+    return String(this.view.model.get("code") ?? "").trimEnd();
+  }
   draw() {
-    const source = this.view.model.get("code") ?? "";
+    const { source } = this;
     this.lines.replaceChildren(...parts(source).map(({ text: text3, kind }) => kind ? h("span", { class: `nbs-py-${kind}` }, text3) : text3));
   }
   async emit() {
-    const source = this.view.model.get("code") ?? "";
+    const { source } = this;
     this.emitButton.disabled = true;
     try {
       const done = await emit(this.view.model, this.view.el, source, this.view.state.memo);
@@ -297,7 +301,7 @@ var Code = class {
     }
   }
   async copy() {
-    const source = this.view.model.get("code") ?? "";
+    const { source } = this;
     try {
       await navigator.clipboard.writeText(source);
     } catch {
@@ -756,6 +760,12 @@ var Menu = class {
     this.names = names;
     this.close();
   }
+  /** The offers of an old selection must not be taken for those of the new one. */
+  wait() {
+    this.#end();
+    this.offers = [];
+    this.#list();
+  }
   close() {
     this.#end();
     this.#list();
@@ -1179,6 +1189,7 @@ var Report = class {
 };
 
 // src/scene.js
+var STACK = 4;
 var views = 0;
 var Painter = class {
   constructor() {
@@ -1298,12 +1309,13 @@ var Painter = class {
     const { w, h: h2 } = data;
     for (const part of [parts2.back, parts2.outline]) set(part, { width: w, height: h2 });
     if (!root) {
-      const up = data.head - 10;
+      const head = data.head - 2;
+      const up = head - 10;
       set(parts2.head, {
-        d: `M0.5,${data.head}v${-up}a9.5,9.5 0 0 1 9.5,-9.5h${w - 20}a9.5,9.5 0 0 1 9.5,9.5v${up}z`
+        d: `M0.5,${head}v${-up}a9.5,9.5 0 0 1 9.5,-9.5h${w - 20}a9.5,9.5 0 0 1 9.5,9.5v${up}z`
       });
-      fillTitle(parts2.title, data, { open: true, right: w - 10, base: 16.5, left: 10 });
-      badge(el, parts2, data.badge, w - 12, 0);
+      fillTitle(parts2.title, data, { open: true, right: w - 10, base: 15, left: 14 });
+      badge(el, parts2, data.badge, w - 4, 0);
     }
     this.#edges(item, data.edges ?? []);
     const children = data.items.map((child) => {
@@ -1313,7 +1325,27 @@ var Painter = class {
       return this.#pill(child, data.key, x + child.x, y + child.y);
     });
     this.#arrange(parts2.items, children);
+    this.#more(item, data.items);
     return item;
+  }
+  /**
+   * Chips that stand for edges left out where too many meet; their ways show under the pointer.
+   * @param {Shown} item
+   * @param {import("./types.js").Item[]} items
+   */
+  #more(item, items) {
+    const chips = items.flatMap((child) => child.kind !== "group" && child.more ? [child.more] : []);
+    item.parts.more?.remove();
+    item.parts.more = null;
+    if (!chips.length) return;
+    item.parts.more = s("g", {}, ...chips.map((chip) => s(
+      "g",
+      { class: "nbs-more" },
+      ...chip.edges.map((edge) => s("path", { class: "nbs-edge", d: edge.d, "data-value": edge.value })),
+      s("rect", { x: chip.x, y: chip.y, width: chip.w, height: chip.h, rx: 7 }),
+      s("text", { x: chip.x + chip.w / 2, y: chip.y + 10.5, "text-anchor": "middle" }, chip.label)
+    )));
+    item.el.insertBefore(item.parts.more, item.parts.outline);
   }
   /**
    * @param {Shown} item
@@ -1323,11 +1355,11 @@ var Painter = class {
     const layer = item.parts.edges;
     const old = item.parts.paths ?? /* @__PURE__ */ new Map();
     const paths = /* @__PURE__ */ new Map();
-    for (const edge of edges) {
+    for (const edge of [...edges].sort((a, b) => Number(a.skip ?? 0) - Number(b.skip ?? 0))) {
       const path = old.get(edge.key) ?? s("path", { class: "nbs-edge" });
       old.delete(edge.key);
       paths.set(edge.key, path);
-      if (!path.parentNode) layer.append(path);
+      layer.append(path);
       if (path.hasAttribute("d") && form2(path.getAttribute("d")) !== form2(edge.d)) fade(path);
       set(path, { d: edge.d, "marker-end": edge.arrow ? `url(#${this.id(edge.skip ? "skip" : "edge")})` : null });
       path.classList.toggle("nbs-skip", Boolean(edge.skip));
@@ -1353,8 +1385,7 @@ var Painter = class {
     });
     place(item.el, data.x, data.y);
     set(item.parts.back, { width: data.w, height: data.h });
-    const wide = data.pw ?? Math.max(0, ...data.rows.map((row) => row.params ? textWidth(row.params) : 0));
-    const rows = data.rows.map((row, i) => this.#row(row, data, parent, x, y + row.y, { first: i === 0, last: i === data.rows.length - 1, wide }));
+    const rows = data.rows.map((row, i) => this.#row(row, data, parent, x, y + row.y, { first: i === 0, last: i === data.rows.length - 1 }));
     this.#arrange(item.parts.rows, rows);
     return item;
   }
@@ -1364,7 +1395,7 @@ var Painter = class {
    * @param {string} parent
    * @param {number} x
    * @param {number} y
-   * @param {{first: boolean, last: boolean, wide: number}} where
+   * @param {{first: boolean, last: boolean}} where
    */
   #row(row, card, parent, x, y, where) {
     const data = { ...row, w: card.w };
@@ -1393,7 +1424,7 @@ var Painter = class {
     const { w } = card;
     place(el, 0, row.y);
     el.dataset.family = row.family;
-    el.dataset.type = row.type;
+    el.classList.toggle("nbs-failed", Boolean(row.failed));
     const a = where.first ? 7 : 0;
     const b = where.last ? 7 : 0;
     set(parts2.hit, { width: w, height: row.h, rx: a || b ? 7 : 0 });
@@ -1402,11 +1433,11 @@ var Painter = class {
     set(parts2.strip, {
       d: `M6,0H${a}${a ? "a7,7 0 0 0 -7,7" : ""}V${row.h - b}${b ? "a7,7 0 0 0 7,7" : ""}H6z`
     });
-    const type = row.type === row.name ? "" : row.type;
-    fillTitle(parts2.title, { ...row, type }, { right: w - 9, base: row.h / 2 + 4, left: 14 });
-    set(parts2.shape, { x: w - 9 - (where.wide ? where.wide + 14 : 0), y: row.h / 2 + 4 });
+    const right = w - 9 - (card.column ?? 0);
+    fillTitle(parts2.title, row, { right: w - 9, base: row.h / 2 + 4, left: 14 });
+    set(parts2.shape, { x: right, y: row.h / 2 + 4 });
     text(parts2.shape, row.shape ?? "");
-    badge(el, parts2, row.badge, w - 2, 0);
+    badge(el, parts2, row.badge, w - 4, 1);
     return item;
   }
   /**
@@ -1418,7 +1449,7 @@ var Painter = class {
   #box(data, parent, x, y) {
     const item = this.#keep(data.key, "box", data.scope, data, parent, x, y, () => {
       const parts3 = {
-        under: s("rect", { class: "nbs-under", rx: 9, x: 4, y: 4 }),
+        under: s("rect", { class: "nbs-under", rx: 9, x: STACK, y: STACK }),
         back: s("rect", { class: "nbs-back", rx: 9 }),
         title: title(),
         shape: s("text", { class: "nbs-shape" }),
@@ -1437,15 +1468,13 @@ var Painter = class {
     });
     const { el, parts: parts2 } = item;
     place(el, data.x, data.y);
-    const w = data.w - 4;
-    const h2 = data.h - 4;
+    const w = data.w - STACK;
+    const h2 = data.h - STACK;
     for (const part of [parts2.under, parts2.back, parts2.outline]) set(part, { width: w, height: h2 });
-    const low = h2 / 2 + 14;
-    const lines = { open: false, right: w - 10, base: h2 / 2 - 4, left: 10, low };
-    fillTitle(parts2.title, data, lines);
-    set(parts2.shape, { x: 27, y: low });
+    fillTitle(parts2.title, data, { open: false, right: w - 10, base: 17, left: 13, low: 33 });
+    set(parts2.shape, { x: 23, y: 33 });
     text(parts2.shape, data.shape ? `→ ${data.shape}` : "");
-    badge(el, parts2, data.badge, w - 2, 0);
+    badge(el, parts2, data.badge, w - 3, 0);
     return item;
   }
   /**
@@ -1471,9 +1500,9 @@ var Painter = class {
     set(parts2.back, { width: w, height: h2, rx: h2 / 2 });
     set(parts2.outline, { width: w + 6, height: h2 + 6, rx: h2 / 2 + 3 });
     const base = h2 / 2 + 4;
-    set(parts2.name, { x: data.shape ? 16 : w / 2, y: base, "text-anchor": data.shape ? "start" : "middle" });
+    set(parts2.name, { x: data.shape ? 14 : w / 2, y: base, "text-anchor": data.shape ? "start" : "middle" });
     text(parts2.name, data.name);
-    set(parts2.shape, { x: w - 16, y: base });
+    set(parts2.shape, { x: w - 14, y: base });
     text(parts2.shape, data.shape ?? "");
     badge(el, parts2, data.badge, w - 2, 0);
     return item;
@@ -1508,8 +1537,8 @@ function fillTitle(parts2, data, where) {
   const foldable = where.open !== void 0;
   set(parts2.chip, { display: foldable ? null : "none" });
   parts2.chip.classList.toggle("nbs-open", where.open === true);
-  parts2.chip.style.transform = `translate(${where.left + 7}px, ${where.base - 4}px)`;
-  set(parts2.line, { x: foldable ? where.left + 17 : where.left, y: where.base });
+  parts2.chip.style.transform = `translate(${where.left}px, ${where.base - 4}px)`;
+  set(parts2.line, { x: foldable ? where.left + 10 : where.left, y: where.base });
   text(parts2.name, data.name);
   text(parts2.type, data.type ?? "");
   text(parts2.times, data.count > 1 ? `×${data.count}` : "");
@@ -1543,11 +1572,6 @@ function place(el, x, y) {
 var form2 = (d) => (d ?? "").replace(/[^A-Za-z]/g, "");
 function fade(path) {
   path.animate?.([{ opacity: 0 }, { opacity: 1 }], { duration: 280, easing: "ease-out" });
-}
-function textWidth(value) {
-  let width = 0;
-  for (const sign of value) width += ".,".includes(sign) ? 2.8 : /[MKGT]/.test(sign) ? 7.4 : 5.7;
-  return width;
 }
 
 // src/selection.js
@@ -1990,8 +2014,24 @@ function open(model, el) {
   const steps = new Steps(view);
   const code2 = new Code(view);
   const report = new Report(view);
+  const notice = h("div", { class: "nbs-notice", role: "status", hidden: true });
+  let dismissed = "";
+  function note() {
+    const { kind, text: text3 } = model.get("_notice") ?? {};
+    notice.hidden = !text3 || text3 === dismissed;
+    if (notice.hidden) return;
+    notice.dataset.kind = kind;
+    const choice2 = kind !== "changed" ? [] : [
+      button({ label: "Go on from it", title: "Start again with the edited model, without steps", class: "nbs-rebase", click: () => request("rebase", {}), signal }),
+      button({ label: "Keep the recipe", class: "nbs-keep", click: () => {
+        dismissed = text3;
+        note();
+      }, signal })
+    ];
+    notice.replaceChildren(icon(kind === "failed" ? "warn" : "info"), h("span", {}, text3), ...choice2);
+  }
   root.append(
-    toolbar.el,
+    h("div", { class: "nbs-top-bars" }, toolbar.el, notice),
     h("div", { class: "nbs-main" }, canvas, h("aside", { class: "nbs-panel" }, panel.el, steps.el)),
     h("div", { class: "nbs-bottom" }, code2.el, report.el)
   );
@@ -2036,8 +2076,6 @@ function open(model, el) {
     }
     anchor = null;
     selection.mark();
-    const dark = root.classList.contains("nbs-dark");
-    root.classList.toggle("nbs-dark", dark);
   }
   function hold(scope) {
     const item = painter.find(scope);
@@ -2107,6 +2145,7 @@ function open(model, el) {
     }],
     ["change:selection", () => {
       selection.mark();
+      menu.wait();
       panel.show(selection.names);
     }],
     ["change:code", () => code2.draw()],
@@ -2122,7 +2161,8 @@ function open(model, el) {
       fold();
       panel.show(selection.names);
     }],
-    ["change:theme", dress]
+    ["change:theme", dress],
+    ["change:_notice", note]
   ];
   for (const [name, handler] of watched) model.on(name, handler);
   function fold() {
@@ -2137,6 +2177,7 @@ function open(model, el) {
   dress();
   watchTheme(dress, signal);
   fold();
+  note();
   paint();
   let placed = false;
   const settle = () => {

@@ -31,14 +31,19 @@ export class Code {
     this.draw();
   }
 
+  /** A cell ends without a line break. */
+  get source() {
+    return String(this.view.model.get("code") ?? "").trimEnd();
+  }
+
   draw() {
-    const source = this.view.model.get("code") ?? "";
+    const { source } = this;
     this.lines.replaceChildren(...parts(source).map(({ text, kind }) =>
       kind ? h("span", { class: `nbs-py-${kind}` }, text) : text));
   }
 
   async emit() {
-    const source = this.view.model.get("code") ?? "";
+    const { source } = this;
     this.emitButton.disabled = true;
     try {
       const done = await emit(this.view.model, this.view.el, source, this.view.state.memo);
@@ -59,7 +64,7 @@ export class Code {
   }
 
   async copy() {
-    const source = this.view.model.get("code") ?? "";
+    const { source } = this;
     try {
       await navigator.clipboard.writeText(source);
     } catch { // no permission, or no secure page: the old way

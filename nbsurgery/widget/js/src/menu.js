@@ -39,6 +39,13 @@ export class Menu {
     this.close();
   }
 
+  /** The offers of an old selection must not be taken for those of the new one. */
+  wait() {
+    this.#end();
+    this.offers = [];
+    this.#list();
+  }
+
   close() {
     this.#end();
     this.#list();

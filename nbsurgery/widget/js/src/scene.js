@@ -11,6 +11,8 @@ import { s, set, text } from "./dom.js";
  *   One drawn thing; x and y count from the picture's corner.
  */
 
+const STACK = 4; // how far the sheet under a closed module peeks out
+
 let views = 0;
 
 export class Painter {
@@ -128,12 +130,13 @@ export class Painter {
     const { w, h } = data;
     for (const part of [parts.back, parts.outline]) set(part, { width: w, height: h });
     if (!root) {
-      const up = data.head - 10;
+      const head = data.head - 2;
+      const up = head - 10;
       set(parts.head, {
-        d: `M0.5,${data.head}v${-up}a9.5,9.5 0 0 1 9.5,-9.5h${w - 20}a9.5,9.5 0 0 1 9.5,9.5v${up}z`,
+        d: `M0.5,${head}v${-up}a9.5,9.5 0 0 1 9.5,-9.5h${w - 20}a9.5,9.5 0 0 1 9.5,9.5v${up}z`,
       });
-      fillTitle(parts.title, data, { open: true, right: w - 10, base: 16.5, left: 10 });
-      badge(el, parts, data.badge, w - 12, 0);
+      fillTitle(parts.title, data, { open: true, right: w - 10, base: 15, left: 14 });
+      badge(el, parts, data.badge, w - 4, 0);
     }
     this.#edges(item, data.edges ?? []);
     const children = data.items.map((child) => {
@@ -143,7 +146,25 @@ export class Painter {
       return this.#pill(child, data.key, x + child.x, y + child.y);
     });
     this.#arrange(parts.items, children);
+    this.#more(item, data.items);
     return item;
+  }
+
+  /**
+   * Chips that stand for edges left out where too many meet; their ways show under the pointer.
+   * @param {Shown} item
+   * @param {import("./types.js").Item[]} items
+   */
+  #more(item, items) {
+    const chips = items.flatMap((child) => (child.kind !== "group" && child.more ? [child.more] : []));
+    item.parts.more?.remove();
+    item.parts.more = null;
+    if (!chips.length) return;
+    item.parts.more = s("g", {}, ...chips.map((chip) => s("g", { class: "nbs-more" },
+      ...chip.edges.map((edge) => s("path", { class: "nbs-edge", d: edge.d, "data-value": edge.value })),
+      s("rect", { x: chip.x, y: chip.y, width: chip.w, height: chip.h, rx: 7 }),
+      s("text", { x: chip.x + chip.w / 2, y: chip.y + 10.5, "text-anchor": "middle" }, chip.label))));
+    item.el.insertBefore(item.parts.more, item.parts.outline);
   }
 
   /**
@@ -155,11 +176,11 @@ export class Painter {
     /** @type {Map<string, SVGPathElement>} */
     const old = item.parts.paths ?? new Map();
     const paths = new Map();
-    for (const edge of edges) {
+    for (const edge of [...edges].sort((a, b) => Number(a.skip ?? 0) - Number(b.skip ?? 0))) {
       const path = old.get(edge.key) ?? s("path", { class: "nbs-edge" });
       old.delete(edge.key);
       paths.set(edge.key, path);
-      if (!path.parentNode) layer.append(path);
+      layer.append(path);
       if (path.hasAttribute("d") && form(path.getAttribute("d")) !== form(edge.d)) fade(path);
       set(path, { d: edge.d, "marker-end": edge.arrow ? `url(#${this.id(edge.skip ? "skip" : "edge")})` : null });
       path.classList.toggle("nbs-skip", Boolean(edge.skip));
@@ -186,9 +207,8 @@ export class Painter {
     });
     place(item.el, data.x, data.y);
     set(item.parts.back, { width: data.w, height: data.h });
-    const wide = data.pw ?? Math.max(0, ...data.rows.map((row) => (row.params ? textWidth(row.params) : 0)));
     const rows = data.rows.map((row, i) =>
-      this.#row(row, data, parent, x, y + row.y, { first: i === 0, last: i === data.rows.length - 1, wide }));
+      this.#row(row, data, parent, x, y + row.y, { first: i === 0, last: i === data.rows.length - 1 }));
     this.#arrange(item.parts.rows, rows);
     return item;
   }
@@ -199,7 +219,7 @@ export class Painter {
    * @param {string} parent
    * @param {number} x
    * @param {number} y
-   * @param {{first: boolean, last: boolean, wide: number}} where
+   * @param {{first: boolean, last: boolean}} where
    */
   #row(row, card, parent, x, y, where) {
     const data = { ...row, w: card.w };
@@ -220,7 +240,7 @@ export class Painter {
     const { w } = card;
     place(el, 0, row.y);
     el.dataset.family = row.family;
-    el.dataset.type = row.type;
+    el.classList.toggle("nbs-failed", Boolean(row.failed));
     const a = where.first ? 7 : 0;
     const b = where.last ? 7 : 0;
     set(parts.hit, { width: w, height: row.h, rx: a || b ? 7 : 0 });
@@ -229,11 +249,11 @@ export class Painter {
     set(parts.strip, {
       d: `M6,0H${a}${a ? "a7,7 0 0 0 -7,7" : ""}V${row.h - b}${b ? "a7,7 0 0 0 7,7" : ""}H6z`,
     });
-    const type = row.type === row.name ? "" : row.type;
-    fillTitle(parts.title, { ...row, type }, { right: w - 9, base: row.h / 2 + 4, left: 14 });
-    set(parts.shape, { x: w - 9 - (where.wide ? where.wide + 14 : 0), y: row.h / 2 + 4 });
+    const right = w - 9 - (card.column ?? 0);
+    fillTitle(parts.title, row, { right: w - 9, base: row.h / 2 + 4, left: 14 });
+    set(parts.shape, { x: right, y: row.h / 2 + 4 });
     text(parts.shape, row.shape ?? "");
-    badge(el, parts, row.badge, w - 2, 0);
+    badge(el, parts, row.badge, w - 4, 1);
     return item;
   }
 
@@ -246,7 +266,7 @@ export class Painter {
   #box(data, parent, x, y) {
     const item = this.#keep(data.key, "box", data.scope, data, parent, x, y, () => {
       const parts = {
-        under: s("rect", { class: "nbs-under", rx: 9, x: 4, y: 4 }),
+        under: s("rect", { class: "nbs-under", rx: 9, x: STACK, y: STACK }),
         back: s("rect", { class: "nbs-back", rx: 9 }),
         title: title(),
         shape: s("text", { class: "nbs-shape" }),
@@ -258,15 +278,13 @@ export class Painter {
     });
     const { el, parts } = item;
     place(el, data.x, data.y);
-    const w = data.w - 4;
-    const h = data.h - 4;
+    const w = data.w - STACK;
+    const h = data.h - STACK;
     for (const part of [parts.under, parts.back, parts.outline]) set(part, { width: w, height: h });
-    const low = h / 2 + 14;
-    const lines = { open: false, right: w - 10, base: h / 2 - 4, left: 10, low };
-    fillTitle(parts.title, data, lines);
-    set(parts.shape, { x: 27, y: low });
+    fillTitle(parts.title, data, { open: false, right: w - 10, base: 17, left: 13, low: 33 });
+    set(parts.shape, { x: 23, y: 33 });
     text(parts.shape, data.shape ? `→ ${data.shape}` : "");
-    badge(el, parts, data.badge, w - 2, 0);
+    badge(el, parts, data.badge, w - 3, 0);
     return item;
   }
 
@@ -293,9 +311,9 @@ export class Painter {
     set(parts.back, { width: w, height: h, rx: h / 2 });
     set(parts.outline, { width: w + 6, height: h + 6, rx: h / 2 + 3 });
     const base = h / 2 + 4;
-    set(parts.name, { x: data.shape ? 16 : w / 2, y: base, "text-anchor": data.shape ? "start" : "middle" });
+    set(parts.name, { x: data.shape ? 14 : w / 2, y: base, "text-anchor": data.shape ? "start" : "middle" });
     text(parts.name, data.name);
-    set(parts.shape, { x: w - 16, y: base });
+    set(parts.shape, { x: w - 14, y: base });
     text(parts.shape, data.shape ?? "");
     badge(el, parts, data.badge, w - 2, 0);
     return item;
@@ -328,8 +346,8 @@ function fillTitle(parts, data, where) {
   const foldable = where.open !== undefined;
   set(parts.chip, { display: foldable ? null : "none" });
   parts.chip.classList.toggle("nbs-open", where.open === true);
-  parts.chip.style.transform = `translate(${where.left + 7}px, ${where.base - 4}px)`;
-  set(parts.line, { x: foldable ? where.left + 17 : where.left, y: where.base });
+  parts.chip.style.transform = `translate(${where.left}px, ${where.base - 4}px)`;
+  set(parts.line, { x: foldable ? where.left + 10 : where.left, y: where.base });
   text(parts.name, data.name);
   text(parts.type, data.type ?? "");
   text(parts.times, data.count > 1 ? `×${data.count}` : "");
@@ -377,11 +395,4 @@ const form = (d) => (d ?? "").replace(/[^A-Za-z]/g, "");
 /** @param {SVGPathElement} path */
 function fade(path) {
   path.animate?.([{ opacity: 0 }, { opacity: 1 }], { duration: 280, easing: "ease-out" });
-}
-
-/** Advance widths of digits and signs at 10 px, near enough to keep two columns apart. @param {string} value */
-function textWidth(value) {
-  let width = 0;
-  for (const sign of value) width += ".,".includes(sign) ? 2.8 : /[MKGT]/.test(sign) ? 7.4 : 5.7;
-  return width;
 }

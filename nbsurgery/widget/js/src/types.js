@@ -11,14 +11,16 @@
  * @typedef {{count: number, text: string} | null | undefined} Badge
  * @typedef {"added" | "removed" | "changed" | null | undefined} Diff
  * @typedef {{key: string, node: string, name: string, type: string, family: string, shape: string,
- *   params: string, y: number, h: number, tip?: string, badge?: Badge, diff?: Diff}} Row
+ *   params: string, y: number, h: number, tip?: string, badge?: Badge, diff?: Diff, failed?: boolean}} Row
+ * @typedef {{label: string, x: number, y: number, w: number, h: number,
+ *   edges: {d: string, value: string}[]}} More
  * @typedef {{key: string, kind: "card", x: number, y: number, w: number, h: number, rows: Row[],
- *   pw?: number}} Card
+ *   column?: number, more?: More}} Card
  * @typedef {{key: string, kind: "box", scopes: string[], scope: string, name: string, type: string,
  *   count: number, shape: string, params: string, x: number, y: number, w: number, h: number,
- *   badge?: Badge, diff?: Diff}} Box
+ *   badge?: Badge, diff?: Diff, more?: More}} Box
  * @typedef {{key: string, kind: "pill", node: string, name: string, shape: string, x: number,
- *   y: number, w: number, h: number, badge?: Badge, diff?: Diff}} Pill
+ *   y: number, w: number, h: number, badge?: Badge, diff?: Diff, more?: More}} Pill
  * @typedef {{key: string, value: string, d: string, skip?: boolean, arrow?: boolean, shape?: string,
  *   from?: string, to?: string}} Edge
  * @typedef {{key: string, kind: "group", scope: string, name: string, type: string, params: string,

@@ -2,7 +2,7 @@
 // One view of a widget: its parts, and who tells whom.
 
 import { Code } from "./code.js";
-import { h } from "./dom.js";
+import { button, h, icon } from "./dom.js";
 import { Camera } from "./gestures.js";
 import { isDark, watchTheme } from "./host.js";
 import { listenToKeys } from "./keyboard.js";
@@ -94,8 +94,26 @@ export function open(model, el) {
   const code = new Code(view);
   const report = new Report(view);
 
+  const notice = h("div", { class: "nbs-notice", role: "status", hidden: true });
+  let dismissed = "";
+
+  function note() {
+    const { kind, text } = model.get("_notice") ?? {};
+    notice.hidden = !text || text === dismissed;
+    if (notice.hidden) return;
+    notice.dataset.kind = kind;
+    const choice = kind !== "changed" ? [] : [
+      button({ label: "Go on from it", title: "Start again with the edited model, without steps", class: "nbs-rebase", click: () => request("rebase", {}), signal }),
+      button({ label: "Keep the recipe", class: "nbs-keep", click: () => {
+        dismissed = text;
+        note();
+      }, signal }),
+    ];
+    notice.replaceChildren(icon(kind === "failed" ? "warn" : "info"), h("span", {}, text), ...choice);
+  }
+
   root.append(
-    toolbar.el,
+    h("div", { class: "nbs-top-bars" }, toolbar.el, notice),
     h("div", { class: "nbs-main" }, canvas, h("aside", { class: "nbs-panel" }, panel.el, steps.el)),
     h("div", { class: "nbs-bottom" }, code.el, report.el));
   el.append(root);
@@ -139,8 +157,6 @@ export function open(model, el) {
     }
     anchor = null;
     selection.mark();
-    const dark = root.classList.contains("nbs-dark");
-    root.classList.toggle("nbs-dark", dark);
   }
 
   /** @param {string} scope */
@@ -227,6 +243,7 @@ export function open(model, el) {
     }],
     ["change:selection", () => {
       selection.mark();
+      menu.wait();
       panel.show(selection.names);
     }],
     ["change:code", () => code.draw()],
@@ -243,6 +260,7 @@ export function open(model, el) {
       panel.show(selection.names);
     }],
     ["change:theme", dress],
+    ["change:_notice", note],
   ];
   for (const [name, handler] of watched) model.on(name, handler);
 
@@ -260,6 +278,7 @@ export function open(model, el) {
   dress();
   watchTheme(dress, signal);
   fold();
+  note();
   paint();
   // a view has no size before the host has put it into the page, and none while its tab is hidden
   let placed = false;
