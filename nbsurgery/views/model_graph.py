@@ -20,6 +20,15 @@ from .scope import Scope
 from .table import Table
 
 
+class Picture(str):
+    """SVG text; as the last line of a cell it is shown as the picture."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
 class _Count(NamedTuple):
     params: int = 0
     trainable: int = 0
@@ -229,8 +238,8 @@ class ModelGraph(Mapping):
 
         return to_graphviz(self.data, depth=depth)
 
-    def to_svg(self, open: Iterable[str] | None = None, *, dark: bool = False) -> str:
-        """The picture as SVG text.
+    def to_svg(self, open: Iterable[str] | None = None, *, dark: bool = False) -> Picture:
+        """The picture as SVG text, which a notebook shows.
 
         Args:
             open: Keys of the scopes to open; by default what stays readable.
@@ -246,17 +255,14 @@ class ModelGraph(Mapping):
                 if key not in self.scopes:
                     raise unknown_name(self.data, key)
                 chosen |= set(self.data.ancestors(key))
-        return render.to_svg(render.compose(self.data, set(chosen)), dark=dark)
+        return Picture(render.to_svg(render.compose(self.data, set(chosen)), dark=dark))
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         """The picture where it can be drawn, else the table; text for consoles."""
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-    def _repr_html_(self) -> str:
         try:
-            return f'<div style="max-height:80vh;overflow:auto">{self.to_svg()}</div>'
+            return {"image/svg+xml": str(self.to_svg()), "text/plain": repr(self)}
         except (SurgeryError, ImportError, OSError, RuntimeError):  # no engine: still the model
-            return self.table()._repr_html_()
+            return {"text/html": self.table()._repr_html_(), "text/plain": repr(self)}
 
     def __repr__(self) -> str:
         failed = ", the run FAILED" if self.failure else ""

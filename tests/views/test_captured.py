@@ -75,7 +75,7 @@ def test_pictures_and_dot(graph):
         graph.to_svg(["layer1.00"])
     source = graph.to_graphviz(depth=2).source
     assert source.count("subgraph") >= 4 and "64" in source
-    assert "<svg" in graph._repr_mimebundle_()["text/html"]
+    assert graph._repr_mimebundle_()["image/svg+xml"] == svg == svg._repr_svg_()
 
 
 def test_without_an_engine_the_table_shows(graph, monkeypatch):
@@ -85,7 +85,7 @@ def test_without_an_engine_the_table_shows(graph, monkeypatch):
         raise nbs.EngineError("no Graphviz")
 
     monkeypatch.setattr(nbs.ModelGraph, "to_svg", refuse)
-    assert "nbs-table" in graph._repr_html_()
+    assert "nbs-table" in graph._repr_mimebundle_()["text/html"]
 
 
 class Fails(nn.Module):
