@@ -127,9 +127,9 @@ def whole_functions() -> dict[int, object]:
     for module_name, names in libraries.WHOLE.items():
         module = sys.modules.get(module_name)
         if module is not None:
-            for name in names if names is not None else list(vars(module)):
-                if not name.startswith("_"):
-                    _add(found, vars(module).get(name))
+            public = [name for name in vars(module) if not name.startswith("_")]
+            for name in names if names is not None else public:
+                _add(found, vars(module).get(name))
     return found
 
 
@@ -149,6 +149,40 @@ def _spaces(tape, whole) -> list[types.ModuleType]:
         for n in names
         if n in sys.modules and not n.startswith(("torch.", "builtins", "nbsurgery."))
     ]
+
+
+def _objects(patches: _Patches) -> None:
+    """Constructors and methods of objects that libraries pass along, such as key-value caches."""
+
+    def constructor(function):
+        @functools.wraps(function)
+        def __init__(self, *args, **kwargs):
+            tape = active()
+            if tape is None:
+                return function(self, *args, **kwargs)
+            return tape.construct(function, self, args, kwargs)
+
+        return __init__
+
+    def method(function):
+        @functools.wraps(function)
+        def call(self, *args, **kwargs):
+            tape = active()
+            if tape is None:
+                return function(self, *args, **kwargs)
+            return tape.method_call(function, self, args, kwargs)
+
+        return call
+
+    for table in (libraries.CLOSED, libraries.OPEN):
+        for cls in libraries.classes(table):
+            for name, value in list(vars(cls).items()):
+                if not isinstance(value, types.FunctionType):
+                    continue
+                if name == "__init__":
+                    patches.set(cls, name, constructor(value))
+                elif not name.startswith("__"):
+                    patches.set(cls, name, method(value))
 
 
 def _regions(patches: _Patches) -> None:
@@ -317,6 +351,7 @@ def installed(tape) -> Iterator[None]:
         _module_call(patches)
         _training(patches)
         _functions(patches, tape)
+        _objects(patches)
         _regions(patches)
         _callables(patches)
         _numbers(patches, tape)

@@ -1,9 +1,54 @@
-"""What is known of particular libraries: functions of theirs that are recorded as one call."""
+"""What is known of particular libraries: functions and objects that are recorded as single calls.
+
+By Python module; ``None`` stands for every public name. Functions that their author registered with
+``torch.fx.wrap`` are whole anyway.
+"""
 
 from __future__ import annotations
 
-# By Python module: the functions that stay whole; ``None`` means every public one. Functions that an
-# author registered with ``torch.fx.wrap`` are whole anyway.
+import sys
+from collections.abc import Iterator
+
+# Functions that stay one call. Mask makers decide on the values of a mask, which holds for one input
+# only as long as they are opened, and for any when they are called.
 WHOLE: dict[str, tuple[str, ...] | None] = {
     "torchvision.ops": None,
+    "transformers.masking_utils": (
+        "create_causal_mask",
+        "create_bidirectional_mask",
+        "create_sliding_window_causal_mask",
+        "create_bidirectional_sliding_window_mask",
+        "create_chunked_causal_mask",
+        "create_recurrent_attention_mask",
+        "create_masks_for_generate",
+    ),
+    "transformers.modeling_attn_mask_utils": (
+        "_prepare_4d_causal_attention_mask",
+        "_prepare_4d_causal_attention_mask_for_sdpa",
+        "_prepare_4d_attention_mask",
+        "_prepare_4d_attention_mask_for_sdpa",
+    ),
 }
+
+# Objects that a forward makes and passes on: their constructor and methods are single calls, what is
+# inside is nobody's business.
+CLOSED: dict[str, tuple[str, ...] | None] = {
+    "transformers.cache_utils": None,
+}
+
+# The same, but their attributes are read directly.
+OPEN: dict[str, tuple[str, ...] | None] = {
+    "torchvision.models.detection.image_list": ("ImageList",),
+}
+
+
+def classes(table: dict[str, tuple[str, ...] | None]) -> Iterator[type]:
+    """The classes that a table names, of modules that are loaded."""
+    for module_name, names in table.items():
+        module = sys.modules.get(module_name)
+        if module is None:
+            continue
+        for name, value in list(vars(module).items()):
+            if isinstance(value, type) and value.__module__ == module_name:
+                if names is None or name in names:
+                    yield value

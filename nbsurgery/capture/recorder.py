@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from nbsurgery.capture import frames, operations
+from nbsurgery.capture import frames, libraries, operations
 from nbsurgery.capture.symbols import Symbol, plain, plain_all, track, track_flag
 from nbsurgery.graph import Ref, Tensor
 
@@ -103,6 +103,7 @@ class Tape:
         self.homes: dict[int, tuple] = {}
         self.given: tuple = ()
         self.digested: Digest | None = None
+        self.closed = tuple(libraries.classes(libraries.CLOSED))
         self._attributes: dict[int, tuple] | None = None
         self._walk(root, "", ())
 
@@ -335,6 +336,8 @@ class Tape:
         """A value in terms of the scope's nodes."""
         kind = type(value)
         if kind in _PLAIN:
+            if kind is torch.device:  # x.device gives a new object each time: known by identity
+                return self.find(scope, value) or value
             return value
         if isinstance(value, torch.Tensor):
             seen.tensors.append(value)
@@ -348,6 +351,9 @@ class Tape:
             seen.symbols = True
             return self.symbol(scope, value)
         entry = scope.env.get(id(value))
+        if entry is not None and entry[0] is value and isinstance(value, self.closed):
+            seen.symbols = True
+            return entry[1]
         if entry is not None and entry[0] is value and entry[2] == _print(value):
             # Known as a whole; its tensors still count, for writes.
             self.meet(value, seen)
@@ -370,6 +376,9 @@ class Tape:
 
     def odd_arg(self, scope: OpenScope, value: Any, seen: Seen, depth: int) -> Any:
         """Arguments that are neither tensors, numbers nor plain containers."""
+        if isinstance(value, self.closed):
+            ref = self.stow(scope, value, "cache")
+            return ref or self.unknown(scope, value, f"an object of type {type(value).__name__}")
         if isinstance(value, list):
             return [self.arg(scope, v, seen, depth + 1) for v in list.__iter__(value)]
         if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -479,6 +488,9 @@ class Tape:
             return result
         if depth > 8:
             return value
+        if isinstance(value, self.closed):
+            scope.env[id(value)] = (value, Ref(node.id), None)
+            return value
         node.outputs = tuple(facts(t) for t in tensors_in(value))
         if isinstance(value, tuple):
             items = [
@@ -566,6 +578,9 @@ class Tape:
             node = self.operation(scope, plan, function, given, named)
             return self.bind(scope, result, node, {id(t) for t in tensors})
         if not mutated and not plan.setter and not _worth(result):
+            if type(result) is torch.device:
+                node = self.operation(scope, plan, function, given, named)
+                scope.env[id(result)] = (result, Ref(node.id), None)
             return result
         node = self.operation(scope, plan, function, given, named)
         if plan.setter:
@@ -728,6 +743,56 @@ class Tape:
                 node.args = (*head, *node.args)
         return result
 
+    def construct(self, function, made, args, kwargs) -> None:
+        """A tracked object is made: the call of its class."""
+        scope, seen = self.top, Seen()
+        if scope is None:
+            return function(made, *args, **kwargs)
+        with _no_dispatch():
+            given = tuple([self.arg(scope, a, seen) for a in args])
+            named = {k: self.arg(scope, v, seen) for k, v in kwargs.items()} if kwargs else {}
+        self.paused += 1
+        try:
+            function(made, *plain_all(args), **plain_all(kwargs))
+        finally:
+            self.paused -= 1
+        kind = type(made)
+        node = self.step(scope, "function", kind.__name__, kind, given, named, glue=True)
+        scope.env[id(made)] = (made, Ref(node.id), None)
+        if kind not in self.closed:
+            with _no_dispatch():
+                self.bind(scope, made, node, set())
+
+    def method_call(self, function, owner, args, kwargs) -> Any:
+        """A method of a tracked object: one node."""
+        scope = self.top
+        known = scope is not None and (
+            self.find(scope, owner) is not None or self.stow(scope, owner, "cache") is not None
+        )
+        if not known:
+            return function(owner, *args, **kwargs)
+        before = _deep(owner)
+        name = function.__name__
+        count = len(scope.nodes)
+        self.paused += 1
+        try:
+            result = function(owner, *plain_all(args), **plain_all(kwargs))
+        finally:
+            self.paused -= 1
+        changed = _deep(owner) != before
+        with _no_dispatch():
+            if not changed and not _worth(result):
+                del scope.nodes[count:]
+                return result
+            seen = Seen()
+            given = tuple([self.arg(scope, a, seen) for a in (owner, *args)])
+            named = {k: self.arg(scope, v, seen) for k, v in kwargs.items()} if kwargs else {}
+            node = self.step(scope, "method", name, name, given, named)
+            node.glue = not tensors_in(result)
+            if changed:
+                node.impure, node.writes = True, (given[0].id,)
+            return self.bind(scope, result, node, {id(t) for t in seen.tensors})
+
     def region(self, name, function, args, token) -> Step:
         """One end of a ``with torch.no_grad():``."""
         scope = self.top
@@ -766,7 +831,21 @@ class Tape:
             if ids:
                 node.impure = True
                 node.writes = self.written(scope, [t for t in tensors if id(t) in ids])
+            if kind == "function":
+                self.nothing(scope, node, result)
             return self.bind(scope, result, node, {id(t) for t in tensors}, ids)
+
+    def nothing(self, scope: OpenScope, node: Step, result: Any) -> None:
+        """A function answered ``None`` or not: "no mask needed" is a decision of this run."""
+        if result is None:
+            node.glue = True
+            self.decide(scope, "none", None, True, node.id, node.frames)
+            if node.kwargs.get("attention_mask", node) is None:
+                return  # nothing to decide on: it is the shapes' doing, and checked on replay
+            self.cloud(scope, f"{{where}} got None from {node.type} for this example")
+            self.place(scope, node.frames)
+        elif node.type.startswith("create_"):
+            self.decide(scope, "none", None, False, node.id, node.frames)
 
     def scope_call(self, original, module, paths, args, kwargs) -> Any:
         parent = self.top
@@ -850,6 +929,9 @@ class Tape:
         if kind is int or kind is float:
             node.value = value
             return track(value, self, scope, node.id) if scope.parent is None else value
+        if isinstance(value, self.closed):
+            scope.env[id(value)] = (value, Ref(node.id), None)
+            return value
         return self.bind_arrival(scope, value, node)
 
     def bind_arrival(self, scope, value, node, depth=0) -> Any:
@@ -907,7 +989,7 @@ class Tape:
         args = (self.arg(scope, result, seen),)
         node = self.step(scope, "output", "output", None, args)
         node.outputs = tuple(facts(t) for t in tensors_in(result))
-        node.impure = True
+        node.impure, node.frames = True, ()
         scope.done = True
         scope.env.clear()
 
@@ -1042,6 +1124,24 @@ def _version(tensor) -> int:
 
 def _is_code(value) -> bool:
     return isinstance(value, (type, nn.Module)) or callable(value)
+
+
+def _deep(value: Any, depth: int = 0) -> Any:
+    """What an object holds, tensors by identity, down to the numbers."""
+    if isinstance(value, torch.Tensor):
+        return id(value)
+    if isinstance(value, Symbol):
+        return plain(value)
+    if depth > 6 or type(value) in _PLAIN:
+        return value if _hashable(value) else id(value)
+    if isinstance(value, dict):
+        return tuple((k, _deep(v, depth + 1)) for k, v in value.items())
+    if isinstance(value, (list, tuple)):
+        return tuple(_deep(v, depth + 1) for v in value)
+    state = getattr(value, "__dict__", None)
+    if state is None or _is_code(value) or "onfig" in type(value).__name__:
+        return id(value)
+    return tuple((k, _deep(v, depth + 1)) for k, v in state.items())
 
 
 def _print(value: Any, depth: int = 0) -> Any:
