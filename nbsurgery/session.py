@@ -17,10 +17,19 @@ import torch
 from torch import nn
 
 from . import verify
+from .annotate import annotate
 from .capture import capture
 from .draft import Draft
 from .emit.statements import EMPTY, emit
-from .errors import CaptureError, EmissionError, ShapeError, StepError, SurgeryError, nearest
+from .errors import (
+    CaptureError,
+    EmissionError,
+    ModelFailed,
+    ShapeError,
+    StepError,
+    SurgeryError,
+    nearest,
+)
 from .graph import Graph, Node
 from .operations import OPERATIONS
 from .targets import call_name, encode, resolve
@@ -82,6 +91,8 @@ class Session:
         args, kwargs: What the model is called with.
         variable: The person's own name for it, used in the code.
         namespace: The notebook's names, or a function that gives them; IPython's by default.
+        show_failure: Keep a model that fails on the example, to be looked at up to the failing node;
+            `failure` then holds the error in words, and every step is refused.
 
     Raises:
         CaptureError: The model cannot be recorded with this example.
@@ -95,7 +106,9 @@ class Session:
         *,
         variable: str = "model",
         namespace: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None,
+        show_failure: bool = False,
     ):
+        self._show_failure = show_failure
         self.variable = variable
         self._namespace = namespace
         self._example = (tuple(args), dict(kwargs or {}))
@@ -103,13 +116,22 @@ class Session:
         self._start(model)
 
     def _start(self, model: nn.Module) -> None:
-        self.base: Graph = capture(model, *self._example)
+        self.base, self.failure = self._captured(model)
         self.model = model
         self.original = verify.structural_copy(model)
         self._fingerprint = fingerprint(model)
         self._past: list[tuple[Step, ...]] = []
         self._future: list[tuple[Step, ...]] = []
         self._state = self._fold(())
+
+    def _captured(self, model: nn.Module) -> tuple[Graph, str | None]:
+        """The annotated graph; where the model itself fails, what ran before and the error in words."""
+        try:
+            return annotate(capture(model, *self._example), model), None
+        except ModelFailed as error:
+            if not self._show_failure or error.graph is None:
+                raise
+            return annotate(error.graph, model), str(error)
 
     # -- what follows from the steps --------------------------------------------------------
 
@@ -193,7 +215,7 @@ class Session:
         self._example = (tuple(args), dict(kwargs))
         steps, before = self._state.steps, self.base
         try:
-            self.base = capture(self.original, *self._example)
+            self.base, self.failure = self._captured(self.original)
             self._state = self._fold(steps)
         except BaseException:
             self._example, self.base = old, before
@@ -270,6 +292,8 @@ class Session:
                         raise
                     outcomes[step.uid] = Outcome("failed", 0, str(error))
                     continue
+                if step.uid not in trial.claims:  # what an earlier step promised may no longer hold
+                    trial.claims.clear()
                 draft = trial
                 outcomes[step.uid] = Outcome("ok", count)
         return draft, outcomes
@@ -281,13 +305,24 @@ class Session:
             code, self.original, variable=self.variable, namespace=self.namespace, times=1
         )
         args, kwargs = self._adapted(draft)
-        after = verify.after(built, args, kwargs)
+        after = self._recorded(built, args, kwargs)
         report = verify.check(
             self.base, self.original, built, after, draft.graph, args, kwargs,
             tuple(draft.claims.values()), original_args=self._example[0],
             original_kwargs=self._example[1],
         )  # fmt: skip
         return State(steps, outcomes, draft, code, built, after, report)
+
+    def _recorded(self, built: Any, args: tuple, kwargs: dict) -> Graph:
+        """The graph of the edited model's own run.
+
+        Raises:
+            ShapeError: It cannot run; says which node, and which shapes met there.
+        """
+        try:
+            return annotate(capture(built.model, args, kwargs), built.model)
+        except ModelFailed as error:
+            raise verify.explain(error, built.modules) from error
 
     def _adapted(self, draft: Draft) -> tuple[tuple, dict]:
         """The example for the edited model: an edit may have changed the width of an input."""
@@ -319,6 +354,10 @@ class Session:
         return step
 
     def _step(self, operation: str, arguments: Mapping[str, Any]) -> Step:
+        if self.failure is not None:
+            raise StepError(
+                f"this model cannot be edited, since it fails on the example: {self.failure}"
+            )
         if operation not in OPERATIONS:
             raise StepError(f"there is no operation {operation!r}" + nearest(operation, OPERATIONS))
         return Step(next(self._counter), operation, self._encoded(arguments))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,13 +129,20 @@ def new_module(draft: Draft, text: Any, old: nn.Module | None) -> tuple[Expressi
     return expr, made
 
 
-def suffix_for(made: Any, near: nn.Module | None) -> str:
-    """What moves a new module to where its neighbours are: ``.to(torch.bfloat16)``, often nothing."""
-    if not isinstance(made, nn.Module) or near is None:
+def suffix_for(draft: Draft, made: Any, path: str) -> str:
+    """What moves a new module to where its neighbours are: ``.to(torch.bfloat16)``, often nothing.
+
+    `path` is where it goes; the nearest base module with tensors, from there upwards, decides.
+    """
+    if not isinstance(made, nn.Module):
         return ""
     if not any(True for _ in (*made.parameters(), *made.buffers())):
         return ""
-    tensor = next((t for t in (*near.parameters(), *near.buffers()) if t.is_floating_point()), None)
+    while True:
+        tensor = next(_floats(draft, path), None)
+        if tensor is not None or path == "":
+            break
+        path = path.rpartition(".")[0]
     if tensor is None:
         return ""
     parts = []
@@ -145,29 +153,36 @@ def suffix_for(made: Any, near: nn.Module | None) -> str:
     return f".to({', '.join(parts)})" if parts else ""
 
 
-def neighbour(draft: Draft, node: Node) -> nn.Module | None:
-    """A module whose tensors say where new ones must live: the node's own, else its scope's."""
-    if node.kind == "module":
-        try:
-            return draft.module(node.target)
-        except (StepError, AttributeError):
-            pass
-    return draft.model.get_submodule(draft.scope_of(node).path)
+def _floats(draft: Draft, path: str) -> Iterator[torch.Tensor]:
+    try:
+        module = draft.model.get_submodule(path)
+    except AttributeError:
+        return
+    for t in (*module.parameters(), *module.buffers()):
+        if t.is_floating_point():
+            yield t
 
 
-def literals(expr: Expression, old: nn.Module, made: Any) -> dict[str, str]:
-    """Values for ``old.<attribute>`` that the new module would answer differently, or not at all.
+def place_of(draft: Draft, node: Node) -> str:
+    """Where a new module beside `node` lives: the path of the node's module, else of its scope's."""
+    return node.target if node.kind == "module" else draft.scope_of(node).path
 
-    With them in place of the reads the text can run twice.
+
+def literals(
+    draft: Draft, path: str, expr: Expression, old: nn.Module, made: Any
+) -> dict[str, str]:
+    """Values for ``old.<attribute>`` where reading it from the model at `path` would go wrong.
+
+    That is where the new module answers differently, or not at all, so that the text could not run
+    twice; and where an earlier step, whose code this one makes moot, had put another module there.
     """
-    import ast
-
+    base = draft.model.get_submodule(path) if draft._exists(path) else None
     values: dict[str, str] = {}
     for n in ast.walk(expr.tree):
         if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "old":
             value = getattr(old, n.attr, None)
             if isinstance(value, (int, float, bool, str, tuple)) and (
-                getattr(made, n.attr, None) != value
+                getattr(made, n.attr, None) != value or getattr(base, n.attr, None) != value
             ):
                 values[n.attr] = repr(value)
     return values

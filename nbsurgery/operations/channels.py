@@ -14,7 +14,7 @@ from ..expression import parse
 from ..graph import Node
 from ..targets import resolve, spelled_where
 from ..widths import CONVS, constructor, make, widths
-from .base import Field, Offer, Operation, is_moded, need, suffix_for
+from .base import Field, Offer, Operation, is_moded, literals, need, suffix_for
 
 POLICIES = ("zero", "mean", "sum", "repeat", "new")
 
@@ -88,32 +88,40 @@ class Channels(Operation):
                 f"{path!r} is a {type(layer).__name__}; channels takes convolutions and linear "
                 f"layers{hint}"
             )
-        old_ins, old_outs = widths(layer)
         if getattr(layer, "groups", 1) != 1:
             raise StepError(
                 f"{path!r} has {layer.groups} groups; its filters belong to channels one by one, so no "
                 "policy fits: replace it with the layer that you want"
             )
-        if path in draft.made and policy != "new":
+        now_ins, now_outs = widths(layer)
+        ins, outs = ins or now_ins, outs or now_outs
+        earlier = next((e for e in draft.edits if isinstance(e, Widen) and e.path == path), None)
+        if earlier is not None:  # both changes are one: from the layer as it was
+            layer = draft.model.get_submodule(path)
+            policy = policy if policy == "new" else earlier.weights
+        elif path in draft.made:
             policy = "new"  # the layer is new itself: there are no weights to carry over
-        ins, outs = ins or old_ins, outs or old_outs
+        old_ins, old_outs = widths(layer)
         made = make(layer, ins, outs)
         comment = self._comment(draft, path, layer, ins, outs, policy)
         if policy == "new":
-            text = constructor(layer, ins, outs)
-            expr = parse(text)
-            edit = Assign(step, comment, path, expr, {}, suffix_for(made, layer), is_moded(made))
-            draft.assign(edit, path, made, type(made).__name__)
+            expr = parse(constructor(layer, ins, outs))
+            known = literals(draft, path, expr, layer, made)
+            suffix = suffix_for(draft, made, path)
+            edit = Assign(step, comment, path, expr, known, suffix, is_moded(made))
         else:
             edit = Widen(
                 step, comment, path, ins if ins != old_ins else None,
                 outs if outs != old_outs else None, policy,
             )  # fmt: skip
-            draft.assign(edit, path, made, type(made).__name__)
+        before = not draft.edits and not draft.rewires
+        draft.assign(edit, path, made, type(made).__name__)
         if ins != old_ins:
-            self._inputs(draft, step, path, ins, policy)
+            self._inputs(draft, step, path, ins, policy, before and outs == old_outs)
 
-    def _inputs(self, draft: Draft, step: int, path: str, ins: int, policy: str) -> None:
+    def _inputs(
+        self, draft: Draft, step: int, path: str, ins: int, policy: str, alone: bool
+    ) -> None:
         """A layer that reads the model's input directly: the example follows."""
         for node in draft.calls_of(path):
             for source in draft.graph.inputs_of(node.id):
@@ -121,7 +129,7 @@ class Channels(Operation):
                 if root.kind == "input" and root.scope == "" and root.shape:
                     axis = len(root.shape) - 1 if isinstance(draft.made[path], nn.Linear) else 1
                     draft.inputs[root.target] = (axis, ins)
-                    if policy == "zero" and ins > root.shape[axis] and not draft.claims:
+                    if policy == "zero" and ins > root.shape[axis] and alone:
                         draft.claims[step] = SameOutput()
 
     def _comment(

@@ -30,8 +30,8 @@ from .base import (
     is_moded,
     literals,
     need,
-    neighbour,
     new_module,
+    place_of,
     suffix_for,
 )  # fmt: skip
 
@@ -144,10 +144,10 @@ def _joined(
     from ..expression import evaluate
 
     both = evaluate(joined, base_old, draft.namespace)
-    values = literals(joined, base_old, both)
+    values = literals(draft, path, joined, base_old, both)
     draft._drop_below((path,), keep_old=False)
     draft.assign(
-        Assign(edit_step, comment, path, joined, values, suffix_for(both, base_old), moded),
+        Assign(edit_step, comment, path, joined, values, suffix_for(draft, both, path), moded),
         path, both, "Sequential",
     )  # fmt: skip
     return True
@@ -195,7 +195,7 @@ def _into_container(
             anchor,
             before,
             expr,
-            suffix_for(made, neighbour(draft, node)),
+            suffix_for(draft, made, place_of(draft, node)),
             is_moded(made),
         )  # fmt: skip
     )
@@ -220,7 +220,7 @@ def _rewire(
         path = f"{scope.path}.{attr}" if scope.path else attr
         new = _new_node(draft, step, scope, node, expr, made, before, path)
         fresh = {
-            attr: NewModule(expr, suffix_for(made, neighbour(draft, node)), is_moded(made),
+            attr: NewModule(expr, suffix_for(draft, made, place_of(draft, node)), is_moded(made),
                             node.target if node.kind == "module" else None)
         }  # fmt: skip
         draft.made[path] = made

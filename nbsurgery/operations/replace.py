@@ -34,8 +34,8 @@ from .base import (
     is_moded,
     literals,
     need,
-    neighbour,
     new_module,
+    place_of,
     suffix_for,
 )  # fmt: skip
 
@@ -125,7 +125,7 @@ class Replace(Operation):
         draft.assign(
             Assign(
                 step, comment, target.path, expr,
-                literals(expr, old, made), suffix_for(made, old), is_moded(made), nests(expr, made, old),
+                literals(draft, target.path, expr, old, made), suffix_for(draft, made, target.path), is_moded(made), nests(expr, made, old),
             ),
             target.path,
             made,
@@ -151,7 +151,7 @@ class Replace(Operation):
         count = f"{len(paths)} modules, " if cls else ""
         comment = f"{named} → {expr.short}: {count}{calls:,} call{'s' if calls != 1 else ''}"
         bulk = Bulk(
-            step, comment, paths, expr, cls, suffix_for(made, first), is_moded(made),
+            step, comment, paths, expr, cls, suffix_for(draft, made, paths[0]), is_moded(made),
             nests(expr, made, first),
         )  # fmt: skip
         kept = list(draft.edits)
@@ -203,7 +203,7 @@ def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
         rewrite.exchanged(scope, changed), step, suffix=suffix,
         doc=f"whose {_short_this(draft, node)} is {_article(made)} of its own" + rest,
         comment=f"{place}: {what} becomes {expr.short}",
-        new={attr: NewModule(expr, suffix_for(made, neighbour(draft, node)), is_moded(made),
+        new={attr: NewModule(expr, suffix_for(draft, made, place_of(draft, node)), is_moded(made),
                              node.target if node.kind == "module" else None)},
     )  # fmt: skip
     draft.made[path] = made

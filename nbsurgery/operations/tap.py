@@ -12,7 +12,7 @@ from ..errors import StepError
 from ..graph import Node, Ref, Scope
 from ..targets import call_name, one
 from .base import Field, Offer, Operation, need
-from .cut import _goes, _inside, _word, parameters, sources_of
+from .cut import _goes, _inside, _word, sources_of
 
 
 class Tap(Operation):
@@ -57,7 +57,6 @@ class Tap(Operation):
                 claims[key] = source[0]
         scope = draft.graph.root
         before = {n.id for n in scope.nodes}
-        params = parameters(draft)
         original = scope.output.args[0]
         value = {key: Ref(id) for key, id in picked.items()}
         if keep:
@@ -74,16 +73,14 @@ class Tap(Operation):
             if n.id in before and not n.glue and n.kind not in ("output", "input")
             and n.id not in {m.id for m in changed.nodes} and not _inside(draft, n, changed)
         ]  # fmt: skip
-        lost = params - parameters(draft)
         what = _listed([n if isinstance(n, str) else n["call"] for n in wanted])
         rest = "; " + _goes([_word(n) for n in gone], 0) if gone else ""
-        more = f", with {lost:,} parameters" if lost and gone else ""
         keys = _listed([f"`{k}`" for k in picked])
         own = f", and its own output as `{keep}`" if keep else ""
         draft.rewire(
             changed, step, suffix="Features",
             doc=f"that returns {_meaning(draft, list(wanted))} as {keys}{own}",
-            comment=f"tap {what}{rest}{more}", names=names,
+            comment=f"tap {what}{rest}", names=names,
         )  # fmt: skip
         draft.claims.clear()
         if len(claims) == len(picked):
