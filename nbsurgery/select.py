@@ -2,7 +2,8 @@
 
 A name is looked up among module paths first (a path means the module with ALL its calls), then
 among the names of calls, then among scope keys. In a glob ``*`` and ``?`` stay inside one part of
-a name, ``**`` crosses dots; a glob matches by the name of a call or by the path of its module.
+a name, ``**`` crosses dots (``**.relu`` is any relu, at the top as well); a glob matches by the
+name of a call or by the path of its module.
 """
 
 from __future__ import annotations
@@ -102,9 +103,9 @@ def glob_pattern(glob: str) -> re.Pattern[str]:
         >>> bool(glob_pattern("layer1.**").fullmatch("layer1.0.conv1"))
         True
     """
-    parts = {"**": ".*", "*": "[^.]*", "?": "[^.]"}
+    parts = {"**.": r"(?:.*\.)?", "**": ".*", "*": "[^.]*", "?": "[^.]"}
     out = []
-    for piece in re.findall(r"\*\*|\*|\?|\[[^\]]+\]|.", glob, flags=re.DOTALL):
+    for piece in re.findall(r"\*\*\.|\*\*|\*|\?|\[[^\]]+\]|.", glob, flags=re.DOTALL):
         if piece in parts:
             out.append(parts[piece])
         elif len(piece) > 2 and piece[0] == "[":

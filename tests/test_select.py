@@ -26,7 +26,8 @@ def names(where, **more):
         ("relu", ["relu"]),
         ("blocks.*", ["blocks.0", "blocks.1"]),
         ("blocks.*.lin", ["blocks.0.lin", "blocks.1.lin"]),
-        ("**.relu", ["blocks.0.relu", "blocks.0.relu_1", "blocks.1.relu", "blocks.1.relu_1"]),
+        ("**.relu", [f"blocks.{i}.relu{s}" for i in (0, 1) for s in ("", "_1")] + ["relu"]),
+        ("blocks.**.relu_1", ["blocks.0.relu_1", "blocks.1.relu_1"]),
         ("*", ["x", "relu", "flatten", "fc", "output"]),
         ("blocks.[!0].lin", ["blocks.1.lin"]),
         ("blocks.?.add", ["blocks.0.add", "blocks.1.add"]),
@@ -123,4 +124,5 @@ def test_a_view_is_what_a_function_gets():
 def test_glob_specials_are_literal():
     """Dots and brackets in a glob are not read as a regular expression."""
     assert not glob_pattern("a.b").fullmatch("axb")
+    assert glob_pattern("**.c").fullmatch("c") and not glob_pattern("**.c").fullmatch("bc")
     assert glob_pattern("a.**").fullmatch("a.b.c") and not glob_pattern("a.*").fullmatch("a.b.c")
