@@ -251,9 +251,7 @@ class Graph:
 
     def children(self, key: str) -> tuple[Scope, ...]:
         """The scopes that the scope `key` calls, in order."""
-        return tuple(
-            self.scopes[n.child] for n in self.scopes[key].nodes if n.child in self.scopes
-        )
+        return tuple(self.scopes[n.child] for n in self.scopes[key].nodes if n.child in self.scopes)
 
     def parent(self, key: str) -> str | None:
         """Key of the scope that calls `key`; ``None`` for the root."""
@@ -303,10 +301,17 @@ class Graph:
                 self._sources(node.child, inner.args[0] if inner.args else None, path, found, seen)
             return
         if node.glue:
-            if node.type == "getitem" and len(node.args) == 2 and not isinstance(node.args[1], Ref):
+            if (
+                node.type == "getitem"
+                and len(node.args) == 2
+                and not isinstance(node.args[1], Ref)
+                or node.type == "getattr"
+                and node.outputs
+                and len(node.args) == 2
+            ):
                 self._sources(scope, node.args[0], (*path, node.args[1]), found, seen)
-            elif node.type == "getattr" and node.outputs and len(node.args) == 2:
-                self._sources(scope, node.args[0], (*path, node.args[1]), found, seen)
+            elif path and (item := built_item(node, path[-1])) is not None:
+                self._sources(scope, item, path[:-1], found, seen)
             else:
                 for ref in iter_refs((node.args, node.kwargs)):
                     self._sources(scope, ref, (), found, seen)
@@ -339,6 +344,19 @@ class Graph:
     def with_scopes(self, changed: Mapping[str, Scope]) -> Graph:
         """A graph with some scopes exchanged or added; the facts of the whole are dropped."""
         return Graph({**self.scopes, **changed}, self.specialisations, self.how, self.failure)
+
+
+def built_item(node: Node, key: Any) -> Any:
+    """What an output object built by `node` from keywords holds under a name or index, or ``None``.
+
+    As Hugging Face's outputs do, an index counts the fields that are not ``None``.
+    """
+    if isinstance(key, str):
+        return node.kwargs.get(key)
+    if isinstance(key, int) and node.kwargs and not node.args:
+        given = [item for item in node.kwargs.values() if item is not None]
+        return given[key] if -len(given) <= key < len(given) else None
+    return None
 
 
 def iter_refs(arg: Any) -> Iterator[Ref]:

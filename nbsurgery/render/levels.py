@@ -12,10 +12,34 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..graph import Graph, Node, Ref, Scope, Tensor, iter_refs
+from ..graph import Graph, Node, Ref, Scope, Tensor, built_item, iter_refs
 from . import style
 
 _READ = ("parameter", "constant")
+_SIZES = frozenset(
+    [
+        "shape",
+        "size",
+        "dim",
+        "ndim",
+        "numel",
+        "nelement",
+        "len",
+        "stride",
+        "dtype",
+        "device",
+        "layout",
+        "requires_grad",
+        "is_cuda",
+        "type",
+        "element_size",
+        "is_floating_point",
+        "is_complex",
+        "get_device",
+        "itemsize",
+        "nbytes",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +73,15 @@ class Level:
     ins: list[str] = field(default_factory=list)
     outs: list[str] = field(default_factory=list)
     entries: dict[str, list[str]] = field(default_factory=dict)
+
+
+def _is_size(node: Node) -> bool:
+    """Whether plumbing gives a number, a shape or a device, and no data."""
+    if node.outputs:
+        return False
+    if node.type == "getattr":
+        return len(node.args) == 2 and node.args[1] in _SIZES
+    return node.value is not None or node.type in _SIZES
 
 
 class Levels:
@@ -93,10 +126,13 @@ class Levels:
         if node is None:
             return
         if node.glue and node.kind not in ("input", "output"):
-            size = size or not node.outputs
-            access = node.type in ("getitem", "getattr") and len(node.args) == 2 and node.outputs
-            if access and not isinstance(node.args[1], Ref):
+            size = size or _is_size(node)
+            access = node.type in ("getitem", "getattr") and len(node.args) == 2
+            if access and not size and not isinstance(node.args[1], Ref):
                 yield from self._producers(node.args[0], (*path, node.args[1]), size, seen)
+                return
+            if path and (item := built_item(node, path[-1])) is not None:
+                yield from self._producers(item, path[:-1], size, seen)
                 return
             for ref in iter_refs((node.args, node.kwargs)):
                 yield from self._producers(ref, (), size, seen)
