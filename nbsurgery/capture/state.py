@@ -54,9 +54,9 @@ class Snapshot:
         for module, state, inner in self.modules:
             _restore(module, state, inner, changed)
         for buffer, version, copy in self.buffers:
-            if buffer._version != version:
-                with torch.no_grad():
-                    buffer.copy_(copy)
+            # batch_norm moves its statistics without a word to the version counter
+            if buffer._version != version or not torch.equal(buffer, copy):
+                buffer.data.copy_(copy)
         torch.set_rng_state(self.cpu)
         if self.cuda is not None:
             torch.cuda.set_rng_state_all(self.cuda)
