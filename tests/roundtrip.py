@@ -1,7 +1,7 @@
 """Print every scope of a model unchanged, put the classes in place of the modules, run the WHOLE model.
 
 ``python tests/roundtrip.py`` sweeps real libraries; ``python tests/roundtrip.py resnet18 bert`` some of
-them; ``-v`` shows the texts of what failed. The tests use `check` on small models.
+them; ``-g`` prints guards where a run decided, ``-v`` shows the texts of what failed. The tests use `check` on small models.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from nbsurgery.emit.printer import print_class
 from nbsurgery.errors import EmissionError
 
 
+_GUARD = "RuntimeError: this forward "
+
+
 @dataclass
 class Row:
     """One scope: its text, or why there is none, and what went wrong when it ran."""
@@ -30,6 +33,7 @@ class Row:
     text: str | None = None
     refused: str | None = None
     wrong: str | None = None
+    guarded: str | None = None
 
 
 def tensors(value, depth: int = 0) -> list:
@@ -166,7 +170,10 @@ def check(model, args, kwargs=None, *, graph, others=(), train=True, form="copy"
         for group in groups.values():
             found = wrong(group)
             for row in group:
-                row.wrong = found
+                if found and _GUARD in found:
+                    row.guarded = found
+                else:
+                    row.wrong = found
     assert was == [m.training for m in model.modules()]
     return rows
 
@@ -178,7 +185,12 @@ def models() -> dict:
     def image(name: str, size: int = 64, **options):
         def build():
             model = getattr(torchvision.models, name)(weights=None, **options)
-            return model.eval(), (torch.randn(2, 3, size, size),), {}, [((torch.randn(3, 3, size, size),), {})]
+            return (
+                model.eval(),
+                (torch.randn(2, 3, size, size),),
+                {},
+                [((torch.randn(3, 3, size, size),), {})],
+            )
 
         return build
 
@@ -187,7 +199,12 @@ def models() -> dict:
             import timm
 
             model = timm.create_model(name, pretrained=False, **options).eval()
-            return model, (torch.randn(2, 3, size, size),), {}, [((torch.randn(3, 3, size, size),), {})]
+            return (
+                model,
+                (torch.randn(2, 3, size, size),),
+                {},
+                [((torch.randn(3, 3, size, size),), {})],
+            )
 
         return build
 
@@ -198,7 +215,11 @@ def models() -> dict:
             small = {"vocab_size": 50}
             if kind == "bert":
                 config = tf.BertConfig(
-                    hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=48, **small
+                    hidden_size=32,
+                    num_hidden_layers=3,
+                    num_attention_heads=4,
+                    intermediate_size=48,
+                    **small,
                 )
                 model = tf.BertModel(config)
             else:
@@ -251,13 +272,19 @@ def main(names: list[str]) -> None:
         except Exception as error:  # noqa: BLE001 - the sweep goes on
             print(f"{name:24s} FAILED {type(error).__name__}: {str(error)[:100]}", flush=True)
             continue
-        rows = check(model, args, kwargs, graph=graph, others=others)
-        good = [r for r in rows if r.text and not r.wrong]
+        rows = check(
+            model, args, kwargs, graph=graph, others=others, allow_specialised="-g" in names
+        )
+        good = [r for r in rows if r.text and not r.wrong and not r.guarded]
+        guarded = [r for r in rows if r.guarded]
         refused = [r for r in rows if r.refused]
         bad = [r for r in rows if r.wrong]
-        total.update(scopes=len(rows), exact=len(good), refused=len(refused), wrong=len(bad))
-        print(f"{name:24s} {len(rows):3d} scopes, {len(good):3d} exact, {len(refused)} refused, {len(bad)} wrong", flush=True)
-        tally = collections.Counter((r.type, (r.refused or r.wrong)[:230]) for r in refused + bad)
+        counts = dict(exact=len(good), guarded=len(guarded), refused=len(refused), wrong=len(bad))
+        total.update(scopes=len(rows), **counts)
+        print(f"{name:24s} {len(rows):3d} scopes {counts}", flush=True)
+        tally = collections.Counter(
+            (r.type, (r.refused or r.wrong or r.guarded)[:230]) for r in refused + bad + guarded
+        )
         for (kind, why), count in tally.most_common(8):
             print(f"      {count} × {kind}: {why}")
         if verbose:

@@ -67,6 +67,9 @@ class Writer:
         spelled: Other text that reads a node's value (``x[0]`` after ``x[0] += 1``), by node id.
         used: The attributes of the scope's own module that the text reads, with the paths below.
         passed_self: Whether the text hands ``self`` itself on.
+        verbatim: Where the author's own expressions were printed: file, first and last line.
+        handed_on: The reads of parameters (in the author's tree) that the text hands on by name.
+        read_by_name: The names of those parameters.
     """
 
     def __init__(
@@ -75,13 +78,18 @@ class Writer:
         scope: Scope,
         module: nn.Module,
         new: Mapping[str, str] = types.MappingProxyType({}),
+        base: Graph | None = None,
     ):
         self.graph, self.scope, self.module, self.new = graph, scope, module, new
+        self.base = base or graph
         self.imports = Imports()
         self.names: dict[str, str] = {}
         self.spelled: dict[str, str] = {}
         self.used: dict[str, set[str]] = {}
         self.passed_self = False
+        self.verbatim: list[tuple[source.File, int, int]] = []
+        self.handed_on: set[ast.Name] = set()
+        self.read_by_name: set[str] = set()
         self.parameters: tuple[str, ...] = ()
         self._owners: dict[str, tuple[str, nn.Module, dict]] = {}
         self.load(scope.nodes)
@@ -108,10 +116,11 @@ class Writer:
     def owner(self, node: Node) -> tuple[str, nn.Module, dict]:
         """The module whose forward performed the node: its path below the scope, it, its methods."""
         key = node.id.rpartition("#")[0]  # an opened child's nodes keep their ids
-        if key not in self.graph.scopes or self.below(self.graph.scopes[key].path) is None:
+        scopes = self.base.scopes
+        if key not in scopes or self.below(scopes[key].path) is None:
             key = self.scope.key
         if key not in self._owners:
-            path = self.below(self.graph.scopes[key].path) if key in self.graph.scopes else ""
+            path = self.below(scopes[key].path) if key in scopes else ""
             module = self.module.get_submodule(path) if path else self.module
             self._owners[key] = (path, module, source.own_methods(type(module)))
         return self._owners[key]
@@ -179,9 +188,9 @@ class Writer:
             if run := self._shape_run(arg):
                 return run, ATOM
             comma = "," if len(arg) == 1 else ""
-            return f"({', '.join(map(self.text, arg))}{comma})", ATOM
+            return f"({', '.join(self._items(arg))}{comma})", ATOM
         if isinstance(arg, list):
-            return f"[{', '.join(map(self.text, arg))}]", ATOM
+            return f"[{', '.join(self._items(arg))}]", ATOM
         if isinstance(arg, Mapping):
             items = (f"{self.literal(k)}: {self.text(v)}" for k, v in arg.items())
             return "{" + ", ".join(items) + "}", ATOM
@@ -271,6 +280,49 @@ class Writer:
         if node.kind == "method":
             return node.target == "size" and len(node.args) == 1 and not node.kwargs
         return node.target is getattr and node.args[1] == "shape"
+
+    def _items(self, items: Sequence, known: Mapping = types.MappingProxyType({})) -> list[str]:
+        """The texts of several arguments; sizes that the author took as one slice stay one slice."""
+        texts: list[str] = []
+        i = 0
+        while i < len(items):
+            run = 0 if i in known else self._slice_run(items[i:])
+            if run:
+                shape = self._shape_of(items[i])
+                rank = len(self.by_id[shape.args[0].id].outputs[0].shape)
+                end = -1 if run == rank - 1 else run
+                texts.append(f"*{self.text(Ref(shape.id), ATOM)}[:{end}]")
+                i += run
+            else:
+                texts.append(known.get(i) or self.text(items[i]))
+                i += 1
+        return texts
+
+    def _shape_of(self, item: Any) -> Node | None:
+        """The read of all sizes that an item like ``x.shape[0]`` belongs to."""
+        node = self.by_id.get(item.id) if isinstance(item, Ref) else None
+        if node is None or node.id in self.names or node.target is not operator.getitem:
+            return None
+        shape = self.by_id.get(node.args[0].id) if isinstance(node.args[0], Ref) else None
+        return shape if shape is not None and self.is_shape(shape) else None
+
+    def _slice_run(self, items: Sequence) -> int:
+        """How many items from here on are ``x.shape[:k]`` in the author's text."""
+        shape = self._shape_of(items[0])
+        if shape is None or not isinstance(shape.args[0], Ref):
+            return 0
+        file, written = self.written(shape)
+        parent = file.parent.get(written) if file is not None else None
+        if not (isinstance(parent, ast.Subscript) and isinstance(parent.slice, ast.Slice)):
+            return 0
+        if not self.by_id[shape.args[0].id].outputs:
+            return 0
+        run = 0
+        for item in items:
+            if self._shape_of(item) is not shape or self.by_id[item.id].args[1] != run:
+                break
+            run += 1
+        return run if run > 1 else 0
 
     def _shape_run(self, items: tuple) -> str | None:
         """``x.shape[-2:]`` for ``(x.shape[2], x.shape[3])``."""
@@ -452,10 +504,7 @@ class Writer:
         if plain and kwargs:
             self._positional_again(node, args, kwargs)
         known = self._authors_constants(node, args, kwargs)
-        texts = [known.get(i) or self.text(arg) for i, arg in enumerate(args)]
-        if len(args) == 1 and isinstance(args[0], tuple) and node.kind == "method":
-            # x.view((a, b)) and x.view(a, b) are the same to torch; keep what was passed
-            texts = [known.get(0) or self.text(args[0])]
+        texts = self._items(args, known)
         for name, arg in kwargs.items():
             text = known.get(name) or self.text(arg)
             texts.append(f"{name}={text}" if name.isidentifier() else f"**{{{name!r}: {text}}}")
@@ -492,22 +541,25 @@ class Writer:
         def one(value: Any, expression: ast.expr) -> str | None:
             return self.constant_text(value, expression, method)
 
-        def use(key: int | str, value: Any, expression: ast.expr) -> None:
-            if not (
-                type(value) in (list, tuple)
-                and source.is_sequence(expression)
-                and len(value) == len(expression.elts)
-                and not any(isinstance(e, ast.Starred) for e in expression.elts)
-            ):
-                if text := one(value, expression):
-                    found[key] = text
-                return
-            texts = [one(v, e) for v, e in zip(value, expression.elts)]
-            if any(texts):
-                inner = ", ".join(t or self.text(v) for t, v in zip(texts, value))
-                comma = "," if len(value) == 1 else ""
-                found[key] = f"({inner}{comma})" if isinstance(value, tuple) else f"[{inner}]"
+        constants = source.constants_of(method[2].__code__)
 
+        def use(key: int | str, value: Any, expression: ast.expr) -> None:
+            if text := one(value, expression):
+                found[key] = text
+            elif type(value) in (list, tuple):
+                parts = _aligned(len(value), expression, constants)
+                texts = {i: text for i, e in parts.items() if (text := one(value[i], e))}
+                if texts:
+                    inner = ", ".join(self._items(value, texts))
+                    comma = "," if len(value) == 1 else ""
+                    found[key] = f"({inner}{comma})" if isinstance(value, tuple) else f"[{inner}]"
+
+        if len(args) > 1 == len(written.args) and not kwargs and node.kind == "method":
+            # x.view(shape) arrives as x.view(a, b): match inside of the author's tuple
+            whole = written.args[0]
+            whole = whole.value if isinstance(whole, ast.Starred) else whole
+            parts = _aligned(len(args), whole, constants)
+            return {i: text for i, e in parts.items() if (text := one(args[i], e))}
         parameters: list[str] = []
         if node.kind == "function" and isinstance(node.target, types.FunctionType):
             parameters = list(inspect.signature(node.target).parameters)
@@ -536,6 +588,7 @@ class Writer:
         if text := self._handed_on(value, expression, function):
             return text
         me = function.__code__.co_varnames[0]
+        written = expression
         expression = _follow(expression, source.constants_of(function.__code__), me)
         names = {n.id for n in ast.walk(expression) if isinstance(n, ast.Name)}
         if names != {me} or any(
@@ -549,6 +602,9 @@ class Writer:
                 return None
         except Exception:  # noqa: BLE001 - it may need what only exists while running
             return None
+        file = source.file(function.__code__.co_filename)
+        for part in (written, *_followed(written, source.constants_of(function.__code__))):
+            self.verbatim.append((file, part.lineno, part.end_lineno))
         prefix = "self" if not path else None
         for attribute in _self_attributes(expression, me):
             inner = f"{path}.{attribute}" if path else attribute
@@ -559,18 +615,26 @@ class Writer:
         return re.sub(rf"\b{me}\b", prefix or "self", ast.unparse(expression))
 
     def _handed_on(self, value: Any, expression: ast.expr, function) -> str | None:
-        """The name of a parameter that was ``None`` and is passed on unchanged."""
-        if value is not None or not isinstance(expression, ast.Name):
+        """The name of a parameter whose plain value is passed on unchanged."""
+        if not isinstance(expression, ast.Name) or isinstance(value, (tuple, list)):
             return None
         forward = inspect.unwrap(type(self.module).forward)
         if function.__code__ is not forward.__code__ or expression.id not in self.parameters:
             return None
-        read = any(
-            n.kind == "input" and n.target == expression.id and self.users[n.id] for n in self.nodes
+        given = next(
+            (n for n in self.nodes if n.kind == "input" and n.target == expression.id), None
         )
-        if read or expression.id not in source.untouched_parameters(function.__code__):
+        if given is not None and (self.users[given.id] or given.value != value):
             return None
-        return expression.id
+        if expression.id not in source.untouched_parameters(function.__code__):
+            return None
+        if given is None:  # not passed in the run: its default it was
+            default = inspect.signature(forward).parameters[expression.id].default
+            if type(default) is not type(value) or default != value:
+                return None
+        self.handed_on.add(expression)
+        self.read_by_name.add(expression.id)
+        return self.names[given.id] if given is not None else expression.id
 
 
 def quoted(text: str) -> str:
@@ -637,6 +701,33 @@ def _follow(expression: ast.expr, constants: dict, me: str, depth: int = 0) -> a
             return _follow(constants[node.id], constants, me, depth + 1)
 
     return Replace().visit(copy.deepcopy(expression))
+
+
+def _aligned(count: int, expression: ast.expr, constants: dict) -> dict[int, ast.expr]:
+    """Which item of a tuple each part of its expression makes; one starred part may stand for several."""
+    if isinstance(expression, ast.Name) and expression.id in constants:
+        expression = constants[expression.id]
+    if not source.is_sequence(expression):
+        return {}
+    parts = expression.elts
+    starred = [i for i, part in enumerate(parts) if isinstance(part, ast.Starred)]
+    if not starred:
+        return dict(enumerate(parts)) if len(parts) == count else {}
+    if len(starred) > 1 or count < len(parts) - 1:
+        return {}
+    before = dict(enumerate(parts[: starred[0]]))
+    after = parts[starred[0] + 1 :]
+    return before | {count - len(after) + i: part for i, part in enumerate(after)}
+
+
+def _followed(expression: ast.expr, constants: dict, depth: int = 0) -> list[ast.expr]:
+    """The expressions that `_follow` puts in."""
+    found = []
+    for node in ast.walk(expression):
+        if isinstance(node, ast.Name) and node.id in constants and depth <= 3:
+            found.append(constants[node.id])
+            found += _followed(constants[node.id], constants, depth + 1)
+    return found
 
 
 def _self_attributes(expression: ast.expr, me: str) -> list[str]:

@@ -6,7 +6,7 @@ import ast
 import inspect
 import operator
 import types
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from ..graph import Graph, Node, Ref, iter_refs
 from . import source
@@ -119,7 +119,13 @@ class Plan:
         head: Lines that stand before the first operation (``a, b = pair``).
     """
 
-    def __init__(self, writer: Writer, wanted: Mapping[str, str], forced: Mapping[str, str]):
+    def __init__(
+        self,
+        writer: Writer,
+        wanted: Mapping[str, str],
+        forced: Mapping[str, str],
+        apart: Container[str] = (),
+    ):
         self.w = writer
         self.wish: dict[str, str] = {}
         self.unpack: dict[str, tuple[list, dict[int, Node]]] = {}
@@ -136,7 +142,7 @@ class Plan:
             if node.kind == "input":
                 self._unpacked_input(node)
         for node in reversed(self.body):
-            if self._goes_inside(node):
+            if node.id not in apart and self._goes_inside(node):
                 self.inside.add(node.id)
         self._inserted()
         for names in (wanted, forced):

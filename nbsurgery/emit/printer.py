@@ -18,7 +18,7 @@ from . import format, loops, source
 from .expressions import ATOM, INPLACE, INPLACE_METHODS, Writer, quoted
 from .names import identifier, is_name
 from .plan import Plan, is_inplace_statement, out_of_place
-from .specialised import guards
+from .specialised import GUARD, argument_guards, guard_lines, guarded
 
 _ROUNDS = 6
 
@@ -49,6 +49,7 @@ def print_class(
     new: Mapping[str, str] = types.MappingProxyType({}),
     names: Mapping[str, str] = types.MappingProxyType({}),
     form: str = "copy",
+    base: Graph | None = None,
     allow_specialised: bool = False,
 ) -> Printed:
     """Print the forward of one scope, edited or not, as a class.
@@ -64,6 +65,8 @@ def print_class(
         names: Wanted variable names by node id.
         form: ``"copy"`` makes an `nn.Module` that takes what forward uses from the old module;
             ``"sub"`` makes a subclass of the old class with another forward.
+        base: The graph before any edit, where `graph` is an edited one: what was decided is told
+            in its terms.
         allow_specialised: Print a scope whose run decided on concrete values with a guard that
             raises where another value comes, instead of refusing.
 
@@ -74,27 +77,38 @@ def print_class(
         where = scope.key or "the model"
         raise EmissionError(f"{where} ({scope.type}) can't be written as code: {scope.opaque}")
     forced: dict[str, str] = {}
+    apart: set[str] = set()
     for _ in range(_ROUNDS):
-        body = _Body(graph, scope, module, new, names, forced)
-        checks = guards(body.w, allow_specialised)
+        decided = (forced, apart)
+        body = _Body(Writer(graph, scope, module, new, base), names, decided)
+        body.write()
+        final = Writer(graph, scope, module, new, base)
+        final.verbatim = (
+            body.w.verbatim
+        )  # a first text tells which decisions stand in it as written
+        guarded(final, allow_specialised)
+        body = _Body(final, names, decided)
         signature, lines = body.write()
         fresh = {id: n for id, n in body.conflicts.items() if id not in forced and id not in names}
-        if not fresh:
+        if not fresh and body.early <= apart:
             break
         forced.update(fresh)
-    return _Class(body.w, signature, checks + lines, name, arg, doc, new, form).printed()
+        apart |= body.early
+    return _Class(body.w, signature, lines, name, arg, doc, new, form).printed()
 
 
 class _Body:
     """The statements of a forward."""
 
-    def __init__(self, graph, scope, module, new, wanted, forced):
-        self.w = Writer(graph, scope, module, new)
-        self.wanted, self.forced = wanted, forced
+    def __init__(self, writer: Writer, wanted: Mapping[str, str], decided: tuple):
+        self.w = writer
+        self.wanted = wanted
+        self.forced, self.apart = decided
+        self.early: set[str] = set()  # sizes to read before their tensor's variable goes
         self.conflicts: dict[str, str] = {}
         self._prune()
         out_of_place(self.w)
-        self.signature = self._signature()
+        self._inputs()
 
     def _prune(self) -> None:
         """Drop what nobody reads and nothing needs to run."""
@@ -110,14 +124,16 @@ class _Body:
 
     # ------------------------------------------------------------------ signature
 
-    def _signature(self) -> str:
+    def _inputs(self) -> None:
+        """Name the values that come in, by the author's parameters."""
         w = self.w
         inputs = [n for n in w.nodes if n.kind == "input"]
-        if any(n.step is not None for n in inputs):  # an edit says what goes in
+        self.edited_inputs = any(n.step is not None for n in inputs)
+        if self.edited_inputs:  # an edit says what goes in
             for node in inputs:
                 w.names[node.id] = identifier(node.target)
             w.parameters = tuple(w.names[n.id] for n in inputs)
-            return ", ".join(["self", *w.parameters])
+            return
         hidden = [n for n in inputs if n.id in w.scope.stowaways]
         if any(w.users[n.id] for n in hidden):
             raise w.refuse(
@@ -127,39 +143,63 @@ class _Body:
             parameters = list(inspect.signature(type(w.module).forward).parameters.values())[1:]
         except (TypeError, ValueError):
             raise w.refuse("its forward has no signature that could be read") from None
+        self.declared = parameters
         w.parameters = tuple(p.name for p in parameters)
+        self.extra: list[str] = []  # keywords that came by **kwargs and are read
+        self.swallowed = False  # … and that are not
         rest = {n.target: n for n in inputs if n not in hidden}
-        texts, star = ["self"], False
         several = several_named = None
         for p in parameters:
-            own = p.name if is_name(p.name) or p.name in ("input", "type", "str") else p.name + "_"
             if p.kind is p.VAR_POSITIONAL:
-                several, star = own, True
-                texts.append("*" + own)
-                continue
-            if p.kind is p.VAR_KEYWORD:
-                several_named = own
-                continue
-            if p.kind is p.KEYWORD_ONLY and not star:
-                texts.append("*")
-                star = True
-            texts.append(own if p.default is inspect._empty else f"{own}={self._default(p)}")
-            if p.name in rest:
-                w.names[rest.pop(p.name).id] = own
+                several = p.name
+            elif p.kind is p.VAR_KEYWORD:
+                several_named = p.name
+            elif p.name in rest:
+                w.names[rest.pop(p.name).id] = self._parameter_name(p.name)
         for target, node in rest.items():
-            match = re.fullmatch(rf"{several}_(\d+)", target) if several else None
-            if match:
+            if several and (match := re.fullmatch(rf"{several}_(\d+)", target)):
                 w.names[node.id] = f"{several}[{match[1]}]"
             elif several_named:
-                w.names[node.id] = target
-                texts.append(f"{target}=None")
+                w.names[node.id] = self._parameter_name(target)
+                if w.users[node.id]:
+                    self.extra.append(w.names[node.id])
+                else:
+                    self.swallowed = True
             elif w.users[node.id]:
                 raise w.refuse(f"its input {target!r} is no parameter of its forward")
             else:
                 w.names[node.id] = identifier(target)
-        if several_named:
-            texts.append("**" + several_named)
-        return ", ".join(texts)
+
+    @staticmethod
+    def _parameter_name(name: str) -> str:
+        return name if is_name(name) or name in ("input", "type", "str") else name + "_"
+
+    def _signature(self) -> str:
+        """The author's parameters; optional ones that the run left out and nothing reads are left out.
+
+        To pass one of those is then a `TypeError` and not a silent loss.
+        """
+        w = self.w
+        if self.edited_inputs:
+            return ", ".join(["self", *w.parameters])
+        given = {n.target for n in w.nodes if n.kind == "input"}
+        texts, star, last = ["self"], False, ""
+        for p in self.declared:
+            name = self._parameter_name(p.name)
+            if p.kind is p.VAR_POSITIONAL:
+                if any(re.fullmatch(rf"{p.name}_\d+", t) for t in given):
+                    texts.append("*" + name)
+                    star = True
+            elif p.kind is p.VAR_KEYWORD:
+                last = f"**{name}" if self.extra or self.swallowed else ""
+            elif p.default is inspect._empty or p.name in given or p.name in w.read_by_name:
+                if p.kind is p.KEYWORD_ONLY and not star:
+                    texts.append("*")
+                    star = True
+                default = "" if p.default is inspect._empty else f"={self._default(p)}"
+                texts.append(name + default)
+        texts += [f"{name}=None" for name in self.extra]
+        return ", ".join([*texts, last] if last else texts)
 
     def _default(self, parameter: inspect.Parameter) -> str:
         try:
@@ -171,7 +211,7 @@ class _Body:
 
     def write(self) -> tuple[str, list[str]]:
         w = self.w
-        self.plan = plan = Plan(w, self.wanted, self.forced)
+        self.plan = plan = Plan(w, self.wanted, self.forced, self.apart)
         output = w.scope.output
         if output is None:
             raise w.refuse("the run stopped inside it")
@@ -189,7 +229,7 @@ class _Body:
             raise w.refuse("it returns from inside a with block")
         self.lines = loops.roll(self.lines, self._container)
         self._return(output)
-        return self.signature, self.lines
+        return self._signature(), argument_guards(w) + self.lines
 
     def _lifetimes(self, statements: list[Node]) -> None:
         """After which statement nobody reads a value any more, through what is written inside."""
@@ -198,7 +238,7 @@ class _Body:
         for id, (_, items) in plan.unpack.items():
             if id in position:
                 position.update({item.id: position[id] for item in items.values()})
-        placed: dict[str, int] = {}
+        placed = self.placed = {}
         for node in reversed(w.nodes):
             if node.kind == "output":
                 placed[node.id] = len(statements)
@@ -225,6 +265,10 @@ class _Body:
 
     def _statement(self, node: Node, i: int) -> None:
         w = self.w
+        if node.kind == GUARD:
+            for line in guard_lines(w, node):
+                self._add(line)
+            return
         if self._context(node):
             return
         target = node.target
@@ -381,8 +425,16 @@ class _Body:
                     w.names[id] = other
             self.holder[other] = held
             del self.holder[wish]
+        elif sizes := self._sizes_only(held, i):
+            self.early |= sizes
         elif w.by_id[held].kind != "input":
             self.conflicts[held] = self._own_name(w.by_id[held])
+
+    def _sizes_only(self, held: str, i: int) -> set[str]:
+        """The reads of sizes for which alone a value is still needed."""
+        later = [u for u in self.w.users[held] if self.placed[u.id] > i]
+        only = all(self.w.is_shape(u) and u.id in self.plan.inside for u in later)
+        return {u.id for u in later} if only else set()
 
     def _own_name(self, node: Node) -> str:
         """What a value is called after what made it: ``layer1`` for ``self.layer1(x)``."""
@@ -403,7 +455,9 @@ class _Body:
             ideas.append(self._own_name(node))
         elif isinstance(node.value, int):
             ideas += ["n", "size"]
-        elif node.type in ("getitem",):
+        elif node.type == "getattr":
+            ideas.append(identifier(node.args[1]))
+        elif node.type == "getitem":
             index = node.args[1]
             ideas.append(identifier(index) if isinstance(index, str) else "part")
         elif node.type in _PLAIN_RESULTS:

@@ -81,6 +81,7 @@ def _file(filename: str, stamp: tuple) -> File | None:
 
 def file(filename: str) -> File | None:
     """The parsed file, or ``None`` where there is no source. Cells of a notebook count as files."""
+    linecache.getlines(filename)  # fills the entry, so that its stamp is the same from the start
     entry = linecache.cache.get(filename)
     stamp = tuple(entry[:2]) if entry and len(entry) > 1 else ()
     return _file(filename, stamp)

@@ -1,10 +1,311 @@
-"""What a run decided on concrete values: harmless for the printed text, guarded in it, or refused."""
+"""What a run decided on concrete values: harmless for the printed text, guarded in it, or refused.
+
+A recording holds for what the run decided: ``if self.training``, ``if h > 64``, ``mask is None``. Text
+printed from it must not be silently wrong where another decision would be right.
+"""
 
 from __future__ import annotations
 
-from .expressions import Writer
+import ast
+import inspect
+import operator
+import os
+import types
+from dataclasses import dataclass
+from typing import Any
+
+from ..graph import Node, Ref, Scope, Specialisation, iter_refs
+from . import source
+from .expressions import Writer, quoted
+
+_OPPOSITE = {
+    operator.eq: operator.ne, operator.ne: operator.eq, operator.lt: operator.ge,
+    operator.ge: operator.lt, operator.gt: operator.le, operator.le: operator.gt,
+}  # fmt: skip
+GUARD = "guard"
 
 
-def guards(writer: Writer, allowed: bool) -> list[str]:
-    """The lines that stop the printed forward where another decision would be right."""
-    return []
+@dataclass(frozen=True)
+class _Place:
+    """Where a decision stands in the author's source."""
+
+    file: source.File
+    line: int
+
+    def statement(self) -> ast.stmt | None:
+        """The innermost statement that holds the line."""
+        found = None
+        for node in ast.walk(self.file.tree):
+            if isinstance(node, ast.stmt) and node.lineno <= self.line <= node.end_lineno:
+                if found is None or _length(node) <= _length(found):
+                    found = node
+        return found
+
+    def function(self) -> ast.AST | None:
+        """The innermost function that holds the line."""
+        node = self.statement()
+        while node is not None and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node = self.file.parent.get(node)
+        return node
+
+
+def _length(node: ast.stmt) -> int:
+    return node.end_lineno - node.lineno
+
+
+def guarded(writer: Writer, allowed: bool) -> None:
+    """Put guards into the writer's nodes for what the run decided.
+
+    Raises:
+        EmissionError: A decision is in the way: none may be guarded, or this one can't be.
+    """
+    _same_in_every_call(writer)
+    training: set[str] = set()
+    keys = {writer.scope.key} | {n.id.rpartition("#")[0] for n in writer.nodes}
+    for number, decision in enumerate(writer.base.specialisations):
+        if decision.scope not in keys or _harmless(writer, decision):
+            continue
+        if not allowed:
+            raise writer.refuse(
+                f"the run decided `{decision.expression}` at {decision.source} "
+                f"(it was {decision.value!r}), and printed text would hold for that only"
+            )
+        if decision.kind == "training":  # one guard for a flag, however often it decided
+            if decision.node in training:
+                continue
+            training.add(decision.node)
+        _insert(writer, decision, number)
+
+
+def _same_in_every_call(writer: Writer) -> None:
+    """One class serves every call of a module: the calls must have run the same operations."""
+    calls = [s for s in writer.base.scopes.values() if s.path == writer.scope.path]
+    if len(calls) > 1 and len({_outline(s) for s in calls}) > 1:
+        raise writer.refuse(f"its {len(calls)} calls did not run the same operations")
+
+
+def _outline(scope: Scope) -> str:
+    place = {n.id: i for i, n in enumerate(scope.nodes)}
+    lines = []
+    for n in scope.nodes:
+        if n.kind != "input":
+            refs = [place.get(r.id) for r in iter_refs((n.args, n.kwargs))]
+            rest = [a for a in n.args if isinstance(a, (bool, int, float, str, type(None)))]
+            lines.append((n.kind, n.type, str(n.target), refs, rest, sorted(n.kwargs)))
+    return repr(lines)
+
+
+# ------------------------------------------------------------------ what is harmless
+
+
+def _harmless(writer: Writer, decision: Specialisation) -> bool:
+    place = _place(writer, decision)
+    if place is not None and (_is_check(place) or _is_printed(writer, place)):
+        return True
+    return _comes_later(writer, decision, place)
+
+
+def _place(writer: Writer, decision: Specialisation) -> _Place | None:
+    name, _, line = decision.source.rpartition(":")
+    if not line.isdigit():
+        return None
+    files = [n.frames[-1].file for n in writer.nodes if n.frames]
+    files += [f.file for n in writer.nodes for f in n.frames]
+    made = writer.base.by_id.get(decision.node) if decision.node else None
+    if made is not None and made.frames:
+        files[:0] = [f.file for f in made.frames]
+    try:
+        files.append(inspect.getsourcefile(type(writer.module)))
+    except TypeError:
+        pass
+    for filename in files:
+        if filename and os.path.basename(filename) == os.path.basename(name):
+            file = source.file(filename)
+            return None if file is None else _Place(file, int(line))
+    return None
+
+
+def _is_check(place: _Place) -> bool:
+    """Whether the author only checks there: the text without the check is right where he was."""
+    statement = place.statement()
+    if isinstance(statement, ast.Raise):
+        return True
+    if isinstance(statement, ast.Assert):
+        return True
+    if isinstance(statement, ast.If):
+        return not statement.orelse and all(isinstance(s, ast.Raise) for s in statement.body)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        called = statement.value.func
+        name = getattr(called, "attr", getattr(called, "id", ""))
+        return name in (
+            "_assert",
+            "torch_compilable_check",
+            "_check",
+            "warn",
+            "warning",
+            "warning_once",
+        )
+    return False
+
+
+def _is_printed(writer: Writer, place: _Place) -> bool:
+    """Whether the deciding expression itself stands in the text, as the author wrote it."""
+    return any(
+        file is place.file and first <= place.line <= last for file, first, last in writer.verbatim
+    )
+
+
+def _comes_later(writer: Writer, decision: Specialisation, place: _Place | None) -> bool:
+    """Whether everything that is printed ran before the decision."""
+    base = writer.base.scopes[decision.scope]
+    order = {n.id: i for i, n in enumerate(base.nodes)}
+    kept = [
+        n for n in writer.nodes if n.id in order and n.kind not in ("input", "output", "parameter")
+    ]
+    if decision.node in order and decision.kind != "training":
+        if all(order[n.id] < order[decision.node] for n in kept):
+            return True
+    function = place.function() if place is not None else None
+    if function is None:
+        return False
+    node: ast.AST | None = place.statement()
+    while node is not None and node is not function:
+        if isinstance(node, (ast.For, ast.While)):
+            return False
+        node = place.file.parent.get(node)
+    for n in kept:
+        lines = [
+            f.line
+            for f in n.frames
+            if source.file(f.file) is place.file and source.function_def(f.code) is function
+        ]
+        if not lines or max(lines) >= place.line:
+            return False
+    return True
+
+
+# ------------------------------------------------------------------ guards
+
+
+def _insert(writer: Writer, decision: Specialisation, number: int) -> None:
+    node = writer.base.by_id.get(decision.node) if decision.node else None
+    if node is None or decision.kind == "constant":
+        raise writer.refuse(
+            f"the run went on with {decision.expression} at {decision.source}, and no guard "
+            "could tell when that changes"
+        )
+    present = {n.id for n in writer.nodes}
+    missing: list[Node] = []
+    todo = [node.id]
+    while todo:
+        id = todo.pop()
+        if id in present or any(m.id == id for m in missing):
+            continue
+        made = writer.base.by_id[id]
+        if not (made.glue or made.kind == "parameter"):
+            raise writer.refuse(
+                f"the run decided `{decision.expression}` at {decision.source} on a value that "
+                "the edit leaves out"
+            )
+        missing.append(made)
+        todo += made.refs
+    order = {n.id: i for i, n in enumerate(writer.base.scopes[decision.scope].nodes)}
+    missing.sort(key=lambda n: order.get(n.id, 0))
+    nodes = list(writer.nodes)
+    for made in [*missing, _guard(writer, decision, node, number)]:
+        at = max((i for i, n in enumerate(nodes) if n.id in made.refs), default=-1)
+        first = next((i for i, n in enumerate(nodes) if n.kind != "input"), len(nodes))
+        nodes.insert(max(at + 1, first), made)
+    writer.load(nodes)
+
+
+def _guard(writer: Writer, decision: Specialisation, node: Node, number: int) -> Node:
+    return Node(
+        id=f"{GUARD}#{number}",
+        scope=writer.scope.key,
+        kind=GUARD,
+        name=GUARD,
+        type=GUARD,
+        target=decision,
+        args=(Ref(node.id),),
+        impure=True,
+    )
+
+
+def guard_lines(writer: Writer, node: Node) -> list[str]:
+    """The two lines of a guard: the test, and the error that says what the text holds for."""
+    decision: Specialisation = node.target
+    tested = writer.by_id[node.args[0].id]
+    holds = decision.expression.splitlines()[0]
+    if decision.kind == "training":
+        mode = "training" if decision.value else "eval"
+        message = f"this forward was written from a run in {mode} mode ({decision.source})"
+    else:
+        message = f"this forward holds for {holds} → {decision.value!r} only ({decision.source})"
+    return [
+        f"if {_test(writer, tested, decision)}:",
+        f"    raise RuntimeError({quoted(message)})",
+    ]
+
+
+def _test(writer: Writer, tested: Node, decision: Specialisation) -> str:
+    value = decision.value
+    if tested.kind == "function" and tested.target in _OPPOSITE and isinstance(value, bool):
+        shown = tested.with_(target=_OPPOSITE[tested.target]) if value else tested
+        if tested.id not in writer.names:
+            return writer.operation(shown)[0]
+    text, level = writer.value(Ref(tested.id))
+    if isinstance(value, bool) or decision.kind in ("bool", "training"):
+        return f"not {text}" if value and level > 6 else f"not ({text})" if value else text
+    return f"{writer.text(Ref(tested.id), 7)} != {writer.literal(value)}"
+
+
+# ------------------------------------------------------------------ arguments that were plain values
+
+
+def argument_guards(writer: Writer) -> list[str]:
+    """Lines that stop the forward where an argument that only steered the run is another one."""
+    forward = inspect.unwrap(type(writer.module).forward)
+    if not isinstance(forward, types.FunctionType):
+        return []
+    tests = []
+    for node in writer.nodes:
+        if node.kind != "input" or node.outputs or node.id not in writer.names:
+            continue
+        name, value = writer.names[node.id], node.value
+        if not isinstance(value, (bool, int, float, str, type(None))) or not name.isidentifier():
+            continue
+        if value is None and isinstance(writer.scope.bindings.get(node.id), Ref):
+            continue  # an object
+        if writer.users[node.id] or not _steers(writer, forward.__code__, node.target):
+            continue
+        tests.append((name, value))
+    if not tests:
+        return []
+    text = " or ".join(_differs(writer, name, value) for name, value in tests)
+    holds = ", ".join(f"{name}={value!r}" for name, value in tests)
+    return [
+        f"if {text}:",
+        f"    raise RuntimeError({quoted(f'this forward was written from a run with {holds}')})",
+    ]
+
+
+def _steers(writer: Writer, code: types.CodeType, name: str) -> bool:
+    """Whether forward reads the parameter anywhere but where it is handed on as it is."""
+    definition = source.function_def(code)
+    if definition is None:
+        return True
+    reads = [
+        n
+        for n in ast.walk(definition)
+        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
+    ]
+    return any(n not in writer.handed_on for n in reads)
+
+
+def _differs(writer: Writer, name: str, value: Any) -> str:
+    if value is None:
+        return f"{name} is not None"
+    if isinstance(value, bool):
+        return f"not {name}" if value else name
+    return f"{name} != {writer.literal(value)}"

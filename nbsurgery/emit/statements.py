@@ -305,6 +305,8 @@ def _class(draft: Draft, rewire: Rewire, arg: str, name: str):
         doc=doc,
         new=new,
         names=rewire.names,
+        base=draft.base,
+        allow_specialised=True,
     )
 
 
