@@ -71,6 +71,7 @@ class Problem:
     outs: int
     least: int  # width that the title needs
     root: bool
+    pairs: tuple[tuple[int, int], ...] = ()  # links that an item adds: (as it is, main branch)
 
 
 @dataclass(slots=True)
@@ -138,14 +139,11 @@ def plan(problem: Problem) -> Plan:
     rank: dict[int, int] = {}
     depth: dict[int, float] = {}
     best: dict[int, int | None] = {}
-    before: dict[int, int] = {}  # ancestors as bits
     for v in order:
         rank[v] = max((rank[ends[j][0]] + 1 for j in inward[v]), default=0)
-        before[v] = 1 << v
         best[v] = None
         for j in inward[v]:
             a = ends[j][0]
-            before[v] |= before[a]
             if best[v] is None or depth[a] > depth[ends[best[v]][0]]:
                 best[v] = j
         shape = problem.shapes[v] if v < n else None
@@ -162,6 +160,15 @@ def plan(problem: Problem) -> Plan:
             result.spine.add(best[v])
             v = ends[best[v]][0]
 
+    def made_of(v: int, a: int) -> bool:
+        """Whether `a` lies on the longest way to `v`: the value that the branch works on."""
+        while v != a and best[v] is not None:
+            v = ends[best[v]][0]
+        return v == a
+
+    for short, long in problem.pairs:
+        if made_of(ends[long][0], ends[short][0]) and ends[long][0] != ends[short][0]:
+            result.skips.add(short)
     for v in range(n):
         kind, arriving = problem.shapes[v].merge, inward[v]
         if not kind or len(arriving) != 2 or ends[arriving[0]][0] == ends[arriving[1]][0]:
@@ -174,7 +181,7 @@ def plan(problem: Problem) -> Plan:
             way.append(inward[a][0])
             a = ends[inward[a][0]][0]
         # a shortcut leaves from a value that the long branch is made of
-        if before[ends[long][0]] >> a & 1 and (kind == "add" or len(way) == 1):
+        if made_of(ends[long][0], a) and (kind == "add" or len(way) == 1):
             result.skips.update(way)
 
     for v in range(n):
@@ -603,6 +610,7 @@ class _Placing:
                 group,
                 hints,
                 40.0 if j in self.plan.skips else 1.0,
+                len(self.outward[a]) > 1 and len(self.inward[b]) == 1,
             )
             if way is None:
                 if not rows:

@@ -16,6 +16,7 @@ from ..graph import Graph, Node, Ref, Scope, Tensor, built_item, iter_refs
 from . import style
 
 _READ = ("parameter", "constant")
+ADDS = frozenset(("add", "iadd", "add_", "radd"))
 _SIZES = frozenset(
     [
         "shape",
@@ -94,6 +95,7 @@ class Levels:
         self._shapes: dict[str, int] = {}
         self._params: dict[str, int] = {}
         self._sizes: dict[str, int] = {}
+        self._additions: dict[str, list[tuple[str, str]]] = {}
         self._intern: dict[Any, int] = {}
 
     @classmethod
@@ -337,6 +339,35 @@ class Levels:
             found = (scope.type, scope.opaque is None, nodes, edges)
             self._shapes[key] = self._intern.setdefault(found, len(self._intern))
         return self._shapes[key]
+
+    def additions(self, key: str) -> list[tuple[str, str]]:
+        """Pairs of input nodes of a scope of which the first is added as it is to a branch of the second.
+
+        A block whose sum is made in a module of its own (BERT's) has its shortcut around the others.
+        """
+        if key not in self._additions:
+            level, found = self.level(key), []
+            into: dict[str, list[Edge]] = {}
+            for edge in level.edges:
+                if edge.target is not None:
+                    into.setdefault(edge.target, []).append(edge)
+            for node in level.nodes if len(level.ins) > 1 else ():
+                if node.type not in ADDS or len(into.get(node.id, ())) != 2:
+                    continue
+                for same, other in (into[node.id], into[node.id][::-1]):
+                    if same.source not in level.ins or other.source in level.ins:
+                        continue
+                    behind, queue = set(), [other.source]
+                    while queue:
+                        for edge in into.get(queue.pop(), ()):
+                            if edge.source not in behind:
+                                behind.add(edge.source)
+                                queue.append(edge.source)
+                    main = [p for p in level.ins if p in behind]
+                    if main and same.source not in behind:
+                        found.append((same.source, main[0]))
+            self._additions[key] = found
+        return self._additions[key]
 
     def opaque(self, key: str) -> list[str]:
         """Why scopes at and below `key` cannot be rewritten, a sentence each."""

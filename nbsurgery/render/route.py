@@ -165,6 +165,7 @@ class Router:
         group: object,
         hints: Iterable[float] = (),
         left: float = 1.0,
+        early: bool = False,
     ) -> Way | None:
         """The cheapest way found between two points, or ``None``.
 
@@ -174,6 +175,7 @@ class Router:
             group: Ways of one group show one value and may run on each other.
             hints: Lanes to try besides those next to the obstacles.
             left: What a lane on the left costs more than one on the right.
+            early: Turn below the start, as the branches of a fork do, not above the end.
         """
         clear = CLEAR - 0.5
         if abs(x0 - x1) < 0.6:
@@ -197,14 +199,10 @@ class Router:
             {y1 - zone, *(r[1] - zone for r in blocks if y0 <= r[1] - zone <= y1)}, reverse=True
         )
         starts = sorted({*tops, *bottoms}) if len(blocks) < 12 else [y0, y1 - zone]
-        if height <= 2 * GAP:
-            offer(Way(x0, y0, x1, y1, [Jog(x0, y0, x1, y1)]))
-        if not found:
-            for start in starts:
-                if y0 <= start <= y1 - zone:
-                    # late is better: the edge then stays with its source's column
-                    extra = min(abs(start - y0), abs(y1 - zone - start)) * 0.02
-                    offer(Way(x0, y0, x1, y1, [Jog(x0, start, x1, start + zone)]), extra)
+        for start in starts:
+            if y0 <= start <= y1 - zone:
+                extra = (start - y0 if early else y1 - zone - start) * 0.02
+                offer(Way(x0, y0, x1, y1, [Jog(x0, start, x1, start + zone)]), extra)
         if height >= 2 * zone - 0.1 and len(blocks):
             sides = {*hints}
             for r in blocks:

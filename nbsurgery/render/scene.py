@@ -18,13 +18,10 @@ from ..graph import Graph, Node
 from . import layout, style, text
 from .engine import Engine, find_engine
 from .layout import Link, Placed, Plan, Problem, Shape
-from .levels import Level, Levels
+from .levels import ADDS, Level, Levels
 
 _STACKS = ("norm", "act", "drop", "pool", "shape", "other", "merge")
-_MERGES = {
-    "add": "add", "iadd": "add", "add_": "add", "__add__": "add", "radd": "add",
-    "cat": "cat", "concat": "cat", "concatenate": "cat",
-}  # fmt: skip
+_CATS = frozenset(("cat", "concat", "concatenate"))
 _MOST_ROWS = 14  # a longer chain goes on in a card of its own
 
 
@@ -136,7 +133,7 @@ class _Composer:
         for _, keys in sorted(by_height.items()):
             self.wave([self.prepare(key, depth) for key, depth in keys])
         self.cache.trim()
-        group = self.group(self.done[""], 0, 0, False)
+        group = self.group(self.done[""], 0, 0, (), False)
         group["x"] = group["y"] = 0
         drawn = sum(len(o.items) for o in self.done.values())
         return {
@@ -310,7 +307,7 @@ class _Composer:
                 width,
                 style.ROW * len(rows),
                 weight=len(rows),
-                merge=_MERGES.get(first.type, ""),
+                merge="add" if first.type in ADDS else "cat" if first.type in _CATS else "",
             )
 
     def row(self, node: Node, scope: str, level: Level) -> dict:
@@ -457,6 +454,21 @@ class _Composer:
                 continue
             found.setdefault(Link(a, b, exit, entry), []).append(edge)
         each.links = list(found.items())
+        pairs = []
+        for k, item in enumerate(items):
+            if item.kind not in ("box", "group"):
+                continue
+            by_entry = {
+                edge.entry: j
+                for j, (link, came) in enumerate(each.links)
+                if link.b == k
+                for edge in came
+                if edge.target == item.nodes[0].id
+            }
+            for same, main in self.levels.additions(item.nodes[0].child):
+                pair = by_entry.get(same), by_entry.get(main)
+                if None not in pair and pair[0] != pair[1]:
+                    pairs.append(pair)
         root = each.key == ""
         least = 0 if root else self.title(each)
         return Problem(
@@ -466,6 +478,7 @@ class _Composer:
             len(level.outs),
             layout.rounded(least),
             root,
+            tuple(pairs),
         )
 
     def title(self, each: _Open) -> float:
@@ -487,8 +500,11 @@ class _Composer:
         }
 
     # -- the scene ------------------------------------------------------------------------------
-    def group(self, each: _Open, x: float, y: float, skip: bool) -> dict:
-        """An open scope with everything in it; `skip` where a shortcut passes through it."""
+    def group(self, each: _Open, x: float, y: float, skips: Collection[int], through: bool) -> dict:
+        """An open scope with everything in it.
+
+        A shortcut may enter at some of its ports, and may leave again: then all of it is one.
+        """
         placed = each.placed
         root = each.key == ""
         scope = self.graph.scopes[each.key]
@@ -498,21 +514,13 @@ class _Composer:
             else self.heading(each.key)
         )
         caller = self.graph.by_id[scope.caller] if scope.caller else None
-        through: set[int] = set()
-        if placed.skips:
-            for k, item in enumerate(each.items):
-                if (
-                    item.kind == "group"
-                    and any(
-                        link.a == k and j in placed.skips for j, (link, _) in enumerate(each.links)
-                    )
-                    and any(
-                        link.b == k and j in placed.skips for j, (link, _) in enumerate(each.links)
-                    )
-                ):
-                    through.add(k)
+        passing: dict[int, set[int]] = {}  # ports at which shortcuts enter the open modules
+        leaving = {link.a for j, (link, _) in enumerate(each.links) if j in placed.skips}
+        for j, (link, _) in enumerate(each.links):
+            if j in placed.skips and link.b >= 0 and each.items[link.b].kind == "group":
+                passing.setdefault(link.b, set()).add(link.entry)
         items = [
-            self.item(each, k, item, placed.rects[k], k in through)
+            self.item(each, k, item, placed.rects[k], passing.get(k, set()), k in leaving)
             for k, item in enumerate(each.items)
         ]
         return {
@@ -528,14 +536,15 @@ class _Composer:
             "head": 0 if root else style.HEAD,
             "diff": self.state(caller) if caller is not None and self.diff else None,
             "items": items,
-            "edges": self.edges(each, skip),
+            "edges": self.edges(each, skips, through and bool(skips)),
         }
 
-    def item(self, each: _Open, k: int, item: _Item, rect: tuple, skip: bool) -> dict:
+    def item(
+        self, each: _Open, k: int, item: _Item, rect: tuple, skips: Collection[int], through: bool
+    ) -> dict:
         x, y, w, h = rect
         if item.kind == "group":
-            found = self.group(self.done[item.nodes[0].child], x, y, skip)
-            return found
+            return self.group(self.done[item.nodes[0].child], x, y, skips, through)
         found = {"key": item.key, "kind": item.kind, "x": x, "y": y, "w": w, "h": h}
         if item.kind == "pill":
             found.update(node=item.nodes[0].name, **item.label)
@@ -590,7 +599,7 @@ class _Composer:
             return each.items[index].key
         return f"o:{edge.values[0]}" if target else f"i:{edge.source}"
 
-    def edges(self, each: _Open, skip: bool) -> list[dict]:
+    def edges(self, each: _Open, skips: Collection[int], through: bool) -> list[dict]:
         placed, found = each.placed, []
         seen: dict[str, int] = {}
         for j, (link, came) in enumerate(each.links):
@@ -608,7 +617,7 @@ class _Composer:
                 "key": key,
                 "value": values[0],
                 "d": placed.paths[j],
-                "skip": skip or j in placed.skips,
+                "skip": through or j in placed.skips or (link.a < 0 and -1 - link.a in skips),
                 "arrow": link.b >= 0 and each.items[link.b].kind != "group",
                 "shape": self.levels.shape(maker.outputs),
                 "from": start,
