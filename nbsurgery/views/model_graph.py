@@ -25,8 +25,11 @@ class Picture(str):
 
     __slots__ = ()
 
-    def _repr_svg_(self) -> str:
-        return str(self)
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return {
+            "image/svg+xml": str(self),
+            "text/plain": f"<SVG picture, {len(self):,} characters>",
+        }
 
 
 class _Count(NamedTuple):

@@ -146,7 +146,7 @@ class Table:
         cells = self._cells(row)
         kind = "nbs-group" if row.kind == "group" else "nbs-node"
         title = f" title='{html.escape(row.note, quote=True)}'" if row.note else ""
-        layer = f"<td style='padding-left:{0.6 + 1.1 * row.depth:.1f}em'{title}>"
+        layer = f"<td style='padding-left:{0.6 + 1.1 * row.depth:.1f}em!important'{title}>"
         return (
             f"<tr class='{kind}'>{layer}{html.escape(row.layer)}</td>"
             + "".join(f"<td>{html.escape(text)}</td>" for text in cells[1:])
