@@ -137,8 +137,8 @@ def text(raw: tuple) -> str:
 
 
 def _test(text: str) -> str:
-    """Of a whole ``if`` or ``while`` statement, only what it tests."""
-    if not text.startswith(("if ", "while ", "elif ", "assert ")):
+    """Of a whole ``if``, ``while`` or ``for`` statement, only what it asks."""
+    if not text.startswith(("if ", "while ", "elif ", "assert ", "for ")):
         return text
     source = text.removeprefix("el")
     for candidate in (source, source.split(":")[0] + ": pass"):
@@ -146,7 +146,8 @@ def _test(text: str) -> str:
             found = ast.parse(candidate).body[0]
         except SyntaxError:
             continue
-        return ast.get_source_segment(candidate, found.test) or text
+        asked = found.iter if isinstance(found, ast.For) else getattr(found, "test", None)
+        return asked and ast.get_source_segment(candidate, asked) or text
     return text
 
 

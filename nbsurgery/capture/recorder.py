@@ -51,7 +51,7 @@ class OpenScope:
     """A scope while the run lasts: its nodes, and which of its nodes made each live value."""
 
     __slots__ = (
-        "bindings", "caller", "count", "done", "env", "inputs", "key", "module", "nodes", "opaque",
+        "bindings", "caller", "count", "done", "env", "inputs", "key", "lists", "module", "nodes", "opaque",
         "parent", "path", "places", "stowaways", "tensors",
     )  # fmt: skip
 
@@ -64,6 +64,7 @@ class OpenScope:
         self.bindings: dict[str, Any] = {}
         self.places: dict[str, int | str] = {}
         self.stowaways: list[str] = []
+        self.lists: list[InputList] = []
         self.env: dict[int, tuple] = {}  # id of a value: (the value or a way to it, its Ref, state)
         self.count = 0
         self.opaque: str | None = None
@@ -379,6 +380,11 @@ class Tape:
         if isinstance(value, self.closed):
             ref = self.stow(scope, value, "cache")
             return ref or self.unknown(scope, value, f"an object of type {type(value).__name__}")
+        place = self.attributes().get(id(value))
+        if place is not None and place[0] is value and not place[2] and not tensors_in(value):
+            node = self.parameter_node(scope, place[1], None)
+            node.glue = True
+            return Ref(node.id)
         if isinstance(value, list):
             return [self.arg(scope, v, seen, depth + 1) for v in list.__iter__(value)]
         if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -410,11 +416,6 @@ class Tape:
             node = self.step(
                 scope, "function", type(value).__name__, type(value), (), kwargs, glue=True
             )
-            return Ref(node.id)
-        place = self.attributes().get(id(value))
-        if place is not None and place[0] is value and not place[2]:
-            node = self.parameter_node(scope, place[1], None)
-            node.glue = True
             return Ref(node.id)
         if tensors_in(value):
             self.meet(value, seen)
@@ -950,14 +951,16 @@ class Tape:
                 if self.find(scope, part) is None:
                     scope.env[id(part)] = (weakref.ref(part), Ref(item.id), None)
                 return part
-            if isinstance(part, Symbol):
+            if isinstance(part, Symbol):  # known here by identity: containers stay the caller's
                 item.value = plain(part)
-                return track(item.value, self, scope, item.id)
+                scope.env[id(part)] = (part, Ref(item.id), None)
+                return part
             if type(part) in (int, float):
                 item.value = part
-                return track(part, self, scope, item.id) if scope.parent is None else part
+                return track(part, self, scope, item.id) if outermost else part
             return self.bind_arrival(scope, part, item, depth + 1)
 
+        outermost = scope.parent is None
         if depth > 8:
             return value
         if isinstance(value, tuple):
@@ -968,13 +971,15 @@ class Tape:
                 else:
                     value = type(value)(items)
         elif isinstance(value, list):
-            value = InputList(
-                inner(v, operator.getitem, i) for i, v in enumerate(list.__iter__(value))
-            )
-            value._origin = (self, node.id)
+            items = [inner(v, operator.getitem, i) for i, v in enumerate(list.__iter__(value))]
+            if depth == 0 or outermost:
+                original, value = value, InputList(items)
+                value._origin = (self, node.id, len(items), original)
+                if not outermost:
+                    scope.lists.append(value)
         elif isinstance(value, dict):
             items = {k: inner(v, operator.getitem, k) for k, v in value.items()}
-            if type(value) is dict and any(items[k] is not value[k] for k in items):
+            if outermost and type(value) is dict and any(items[k] is not value[k] for k in items):
                 value = items
         elif hasattr(value, "__dict__") and not _is_code(value):
             for k, v in list(vars(value).items()):
@@ -990,6 +995,12 @@ class Tape:
         node = self.step(scope, "output", "output", None, args)
         node.outputs = tuple(facts(t) for t in tensors_in(result))
         node.impure, node.frames = True, ()
+        for items in scope.lists:  # what was appended to a list belongs to the caller's list
+            original = items._origin[3]
+            if len(original) != list.__len__(items) or any(
+                a is not b for a, b in zip(original, list.__iter__(items), strict=True)
+            ):
+                original[:] = list(list.__iter__(items))
         scope.done = True
         scope.env.clear()
 
@@ -1002,7 +1013,7 @@ class Tape:
         if not where:
             return
         node = items._origin[1]
-        self.decide(scope, "iterate", None, list.__len__(items), node, where)
+        self.decide(scope, "iterate", None, items._origin[2], node, where)
         self.cloud(scope, "{where} loops over a list that it was given")
         self.place(scope, where)
 
@@ -1146,26 +1157,20 @@ def _deep(value: Any, depth: int = 0) -> Any:
 
 def _print(value: Any, depth: int = 0) -> Any:
     """What a container holds, by identity: tells whether it is still what it was."""
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor) or depth > 4:
         return id(value)
     if isinstance(value, dict):
-        return tuple((k, id(v)) for k, v in value.items())
+        return tuple([(k, _print(v, depth + 1)) for k, v in value.items()])
     if isinstance(value, list):
-        return tuple(id(v) for v in list.__iter__(value))
-    if isinstance(value, (tuple, torch.Size)) or depth > 4:
-        return None
+        return tuple([_print(v, depth + 1) for v in list.__iter__(value)])
+    if isinstance(value, tuple):
+        if depth == 0 and not any(isinstance(v, (list, dict)) for v in value):
+            return None  # cannot change
+        return tuple([_print(v, depth + 1) for v in value])
     state = getattr(value, "__dict__", None)
-    if state is None or _is_code(value):
-        return None
-    return tuple(
-        (
-            k,
-            _print(v, depth + 1)
-            if isinstance(v, (list, dict)) or hasattr(v, "__dict__")
-            else id(v),
-        )
-        for k, v in state.items()
-    )
+    if state is None or isinstance(value, Symbol) or _is_code(value):
+        return id(value)
+    return tuple([(k, _print(v, depth + 1)) for k, v in state.items()])
 
 
 def tensors_in(value: Any, found: list | None = None, depth: int = 0) -> list:
