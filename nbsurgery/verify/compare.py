@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -86,18 +86,24 @@ def tensors(value: Any) -> list[torch.Tensor]:
     return [leaf for _, leaf in leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
+def mapped(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
+    """The same structure with every tensor changed."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, tuple) and not isinstance(value, torch.Size):
+        items = [mapped(item, change) for item in value]
+        return type(value)._make(items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        return [mapped(item, change) for item in value]
+    if isinstance(value, dict):
+        made = {key: mapped(item, change) for key, item in value.items()}
+        return made if type(value) is dict else type(value)(made)
+    return value
+
+
 def cloned(value: Any) -> Any:
     """The same structure with every tensor cloned; objects of other kinds are shared."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone().requires_grad_(value.requires_grad and value.is_leaf)
-    if isinstance(value, tuple) and not isinstance(value, torch.Size):
-        items = [cloned(item) for item in value]
-        return type(value)._make(items) if hasattr(value, "_fields") else tuple(items)
-    if type(value) is list:
-        return [cloned(item) for item in value]
-    if type(value) is dict:
-        return {key: cloned(item) for key, item in value.items()}
-    return value
+    return mapped(value, lambda t: t.detach().clone().requires_grad_(t.requires_grad and t.is_leaf))
 
 
 def difference(new: Any, old: Any) -> Difference:

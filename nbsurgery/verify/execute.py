@@ -37,6 +37,7 @@ class Built:
         namespace: The text's globals, as they are after the run.
         module_name: The text is registered under this name in ``sys.modules``, so that its classes
             can be pickled and inspected.
+        filename: What tracebacks call the text.
         origin: For tensors that come from the original: its name there, by the identity of the tensor
             here.
         paths: The same for modules: path in the original by the identity of the module here.
@@ -52,6 +53,7 @@ class Built:
     text: str
     namespace: dict[str, Any] = field(repr=False)
     module_name: str
+    filename: str
     origin: Mapping[int, str] = field(repr=False)
     paths: Mapping[int, str] = field(repr=False)
     written: tuple[str, ...] = ()
@@ -147,6 +149,7 @@ def execute(
         text=text,
         namespace=dict(module.__dict__),
         module_name=name,
+        filename=filename,
         origin=copier.origin,
         paths=copier.paths,
         written=tuple(label for i, label in registered.items() if i in clone),

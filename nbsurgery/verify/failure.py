@@ -58,7 +58,7 @@ def explain(
         given = _input(frame, module)
         if given is not None:
             return _leaf(name, module, given, said)
-    misfit = isinstance(error, (RuntimeError, ValueError, IndexError))
+    misfit = isinstance(error, (RuntimeError, ValueError, IndexError, ModelFailed))
     misfit = misfit and not isinstance(error, NotImplementedError)
     if node is not None and graph.failure.shapes and misfit:
         met = " meets ".join(map(str, graph.failure.shapes))

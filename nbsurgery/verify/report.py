@@ -54,9 +54,11 @@ class Report:
 
     def __add__(self, other: Report) -> Report:
         """Both reports in one; what both say is said once."""
-        return Report.of(
-            dict.fromkeys((*self.facts, *other.facts, *self.findings, *other.findings))
-        )
+        items: list[Finding | Fact] = []
+        for item in (*self.facts, *other.facts, *self.findings, *other.findings):
+            if item not in items:
+                items.append(item)
+        return Report.of(items)
 
     @property
     def ok(self) -> bool:

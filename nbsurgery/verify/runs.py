@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from .compare import cloned
+from .compare import cloned, leaves
+from .copy import Copier
 from .still import still
 
 
@@ -76,3 +78,32 @@ def _calls(called: set[int]) -> Iterator[None]:
         yield
     finally:
         handle.remove()
+
+
+_last: weakref.WeakKeyDictionary[Any, Trial] = weakref.WeakKeyDictionary()
+
+
+class Trial:
+    """Structural copies of built modules and their one run on one example."""
+
+    def __init__(self, modules: Sequence[nn.Module], args: tuple, kwargs: Mapping[str, Any]):
+        self.example = (args, kwargs)
+        self.copies = tuple(Copier(m) for m in modules)
+        self.parts = tuple(c.root for c in self.copies)
+        self.run = run(self.parts, args, kwargs)
+
+    @classmethod
+    def of(cls, built: Any, args: tuple, kwargs: Mapping[str, Any]) -> Trial:
+        """The trial of a `Built` on an example: made once, for capture and report alike."""
+        known = _last.get(built)
+        if known is None or not _same((args, kwargs), known.example):
+            known = _last[built] = cls(built.modules, args, kwargs)
+        return known
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two examples are made of the same objects."""
+    mine, theirs = list(leaves(one)), list(leaves(other))
+    return len(mine) == len(theirs) and all(
+        a is b and path == step for (path, a), (step, b) in zip(mine, theirs)
+    )

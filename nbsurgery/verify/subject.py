@@ -57,14 +57,18 @@ class Subject:
         return runs.run((self.reference,), self.original_args, self.original_kwargs)
 
     @functools.cached_property
+    def _trial(self) -> runs.Trial:
+        return runs.Trial.of(self.built, self.args, self.kwargs)
+
+    @property
     def run(self) -> runs.Run:
         """The edited model on the example, on a copy: the built model's buffers stay."""
-        return runs.run(tuple(c.root for c in self.copies), self.args, self.kwargs)
+        return self._trial.run
 
-    @functools.cached_property
+    @property
     def copies(self) -> tuple[Copier, ...]:
         """Copies of the built modules to run: what is built keeps its buffers."""
-        return tuple(Copier(m) for m in self.built.modules)
+        return self._trial.copies
 
     # --- names -----------------------------------------------------------------------------------
 
@@ -103,6 +107,24 @@ def listed(names: Iterable[str], limit: int = 3) -> str:
     if len(names) <= limit:
         return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
     return f"{', '.join(names[:limit])} and {len(names) - limit:,} more"
+
+
+def regions(names: Iterable[str], everything: Iterable[str]) -> list[str]:
+    """The largest places that hold the named tensors and no others: ``layer3.2`` for all in it."""
+    chosen = set(names)
+    others = {
+        key[:i]
+        for key in everything
+        if key not in chosen
+        for i in [0, *(j for j, c in enumerate(key) if c == "."), len(key)]
+    }
+    found: dict[str, None] = {}
+    for key in chosen if isinstance(names, (set, frozenset)) else names:
+        place = key
+        while (up := place.rpartition(".")[0]) and up not in others:
+            place = up
+        found.setdefault(place)
+    return list(found)
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

@@ -5,31 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import torch
-
 from ..errors import SurgeryError
 from . import runs
 from .checks.values import judged
 from .compare import difference
+from .copy import structural_copy
 from .failure import explain
 from .oracle import evaluate
 from .report import Finding
 from .subject import Subject
-
-
-def mapped(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
-    """The same structure with every tensor changed."""
-    if isinstance(value, torch.Tensor):
-        return change(value)
-    if isinstance(value, tuple) and not isinstance(value, torch.Size):
-        items = [mapped(item, change) for item in value]
-        return type(value)._make(items) if hasattr(value, "_fields") else tuple(items)
-    if isinstance(value, list):
-        return [mapped(item, change) for item in value]
-    if isinstance(value, dict):
-        made = {key: mapped(item, change) for key, item in value.items()}
-        return made if type(value) is dict else type(value)(made)
-    return value
 
 
 def trial(
@@ -44,10 +28,10 @@ def trial(
     """
     theirs = change((subject.original_args, subject.original_kwargs))
     mine = change((subject.args, subject.kwargs))
-    original = runs.run((subject.reference,), *theirs)
+    original = runs.run((structural_copy(subject.original),), *theirs)
     if original.error is not None:
         return  # the original does not allow it either
-    parts = tuple(c.root for c in subject.copies)
+    parts = tuple(map(structural_copy, subject.built.modules))
     run = runs.run(parts, *mine)
     if run.error is not None:
         yield Finding(
@@ -58,7 +42,7 @@ def trial(
     wrong = []
     if subject.claims:
         try:
-            findings = judged(subject, run.output, original, theirs)
+            findings = [f for _, f in judged(subject, run.output, original, theirs)]
         except (SurgeryError, RuntimeError, TypeError, KeyError):
             findings = []  # the recorded run does not hold for this example: nothing to compare with
         wrong = [f for f in findings if f.severity == "error"]
@@ -66,7 +50,7 @@ def trial(
         yield Finding("error", f"at {name} {finding.text}")
     if subject.edited is not None and len(parts) == 1 and not wrong:
         try:
-            expected = evaluate(subject.edited, parts[0], *mine)
+            expected = evaluate(subject.edited, structural_copy(subject.built.modules[0]), *mine)
         except Exception:  # noqa: BLE001  the recording may not hold there: then it says nothing
             expected = None
         found = difference(run.output, expected)

@@ -10,11 +10,10 @@ from torch import nn
 from nbsurgery.capture import capture
 
 from ..claims import Claim
-from ..errors import ModelFailed
+from ..errors import CaptureError, ModelFailed
 from ..graph import Graph
 from . import runs
 from .checks import FULL, IMMEDIATE
-from .copy import structural_copy
 from .execute import Built
 from .failure import explain
 from .report import Fact, Finding, Report
@@ -105,21 +104,34 @@ def after(built: Built, args: tuple, kwargs: Mapping[str, Any] | None = None):
         ShapeError: It cannot run on the example; the message names the node and the shapes that met.
         StepError: It fails for another reason.
     """
-    kwargs = dict(kwargs or {})
-    parts = built.modules
-    examples = [(tuple(args), kwargs)]
-    if len(parts) > 1:
-        copies = [structural_copy(m) for m in parts]
-        run = runs.run(copies, args, kwargs)
-        if run.error is not None:
-            raise explain(run.error, copies) from run.error
-        examples += [(runs.handed_on(m, v), {}) for m, v in zip(parts[1:], run.crossing)]
+    args, kwargs, parts = tuple(args), dict(kwargs or {}), built.modules
+    trial = runs.Trial.of(built, args, kwargs)
+    if trial.run.error is not None:
+        raise explain(trial.run.error, trial.parts, _so_far(parts, args, kwargs)) from (
+            trial.run.error
+        )
+    examples = [(args, kwargs)]
+    examples += [(runs.handed_on(m, v), {}) for m, v in zip(parts[1:], trial.run.crossing)]
     try:
         with still():
             graphs = tuple(capture(m, *example) for m, example in zip(parts, examples))
     except ModelFailed as error:
         raise explain(error, parts) from error
     return graphs if len(parts) > 1 else graphs[0]
+
+
+def _so_far(parts, args: tuple, kwargs: dict) -> Graph | None:
+    """What a failing model recorded up to the failure: it knows the name of the node."""
+    if len(parts) > 1:
+        return None
+    try:
+        with still():
+            capture(parts[0], args, kwargs, how="real")
+    except ModelFailed as error:
+        return error.graph
+    except CaptureError:
+        return None
+    return None
 
 
 def _subject(

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import torch
 
 from .. import runs
+from ..compare import mapped
 from ..copy import structural_copy
 from ..failure import explain
 from ..report import Finding
 from ..subject import Subject
-from ..trial import mapped
 
 _LIMIT = 2 << 30
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from ...graph import Graph
 from ..report import Finding
-from ..subject import Subject, counted, listed
+from ..subject import Subject, counted, listed, regions
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -25,7 +25,8 @@ def check(subject: Subject) -> Iterator[Finding]:
                 dead.append((prefix + name, parameter))
     if dead:
         size = sum(p.numel() for _, p in dead)
-        owners = list(dict.fromkeys(n.rpartition(".")[0] or n for n, _ in dead))
+        everything = [k for k, _, is_parameter in subject.tensors() if is_parameter]
+        owners = regions([n for n, _ in dead], everything)
         yield Finding(
             "warning",
             f"{counted(size, 'parameter')} in {listed(owners)} stay in the model and are never read",

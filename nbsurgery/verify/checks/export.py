@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import torch
 
 from .. import runs
+from ..compare import mapped
 from ..copy import Copier
 from ..report import Finding
 from ..subject import Subject
-from ..trial import mapped
 
 
 def check(subject: Subject) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from ..report import Fact, Finding
-from ..subject import Subject, counted, listed
+from ..subject import Subject, counted, listed, regions
 
 
 def check(subject: Subject) -> Iterator[Fact | Finding]:
@@ -21,19 +21,31 @@ def check(subject: Subject) -> Iterator[Fact | Finding]:
     plain = {key: key.partition(".")[2] if subject.prefixes != ("",) else key for key in after}
     names = _names(before, subject)
 
-    kept = {k for k in after if origin[k] is not None and plain[k] in names[origin[k]]}
-    renamed = {k: origin[k] for k in after if origin[k] is not None and k not in kept}
-    new = [k for k in after if origin[k] is None]
+    own = {k for k in after if origin[k] is not None and plain[k] in names[origin[k]]}
+    kept = {k for k in own if origin[k] not in subject.built.written}
+    renamed = {k: origin[k] for k in after if origin[k] is not None and k not in own}
+    fresh = [k for k in after if k in own - kept or (origin[k] is None and plain[k] in before)]
+    new = [k for k in after if origin[k] is None and plain[k] not in before]
     held = set(plain.values())
     lost = [k for k in before if k not in held and k not in renamed.values()]
     yield Fact("state_dict keys", f"{len(before):,}", f"{len(after):,}")
-    if len(kept) == len(after) == len(before) or (not renamed and not new and not lost):
+    if not renamed and not new and not lost and not fresh:
         yield Finding("ok", f"all {counted(len(before), 'state_dict key')} keep name and weights")
     else:
-        parts = [f"{len(kept)} of {len(before)} state_dict keys are kept"]
-        parts += [f"{len(renamed)} renamed"] if renamed else []
-        parts += [f"{len(lost)} lost ({listed(_owners(lost))})"] if lost else []
-        parts += [f"{len(new)} new ({listed(_owners(new))})"] if new else []
+        parts = [f"{len(kept):,} of {counted(len(before), 'state_dict key')} keep name and weights"]
+        if renamed:
+            key = next(iter(renamed))
+            parts.append(
+                f"{len(renamed):,} {'is' if len(renamed) == 1 else 'are'} renamed "
+                f"({renamed[key]} → {key})"
+            )
+        for keys, said, everything in (
+            (fresh, "with new weights", after),
+            (lost, "lost", before),
+            (new, "new", after),
+        ):
+            if keys:
+                parts.append(f"{len(keys):,} {said} ({listed(regions(keys, everything))})")
         yield Finding("info", ", ".join(parts))
     if len(subject.built.modules) == 1:
         yield from _loading(before, after, origin)
@@ -90,15 +102,14 @@ def _loading(before: dict, after: dict, origin: dict) -> Iterator[Finding]:
             f"there {_shape(before[k])}",
         )
     elif missing or unused:
-        parts = [f"{len(unused)} of its keys are not used"] if unused else []
-        parts += (
-            [
-                f"{counted(len(missing), 'key')} not in it"
-                + (" stay as made" if len(missing) > 1 else " stays as made")
-            ]
-            if missing
-            else []
-        )
+        parts = []
+        if unused:
+            parts.append(
+                f"{len(unused)} of its keys {'is' if len(unused) == 1 else 'are'} not used"
+            )
+        if missing:
+            stay = "stays" if len(missing) == 1 else "stay"
+            parts.append(f"{counted(len(missing), 'key')} not in it {stay} as made")
         yield Finding("info", f"an old checkpoint loads with strict=False: {', '.join(parts)}")
     elif not moved:
         yield Finding("ok", "an old checkpoint still loads, strictly")
@@ -122,7 +133,3 @@ def _stages(subject: Subject, before: dict, plain: dict) -> Iterator[Finding]:
 
 def _shape(value) -> tuple:
     return tuple(value.shape) if isinstance(value, torch.Tensor) else ()
-
-
-def _owners(keys) -> list[str]:
-    return list(dict.fromkeys(k.rpartition(".")[0] or k for k in keys))

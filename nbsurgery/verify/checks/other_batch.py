@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from ..compare import tensors
+from ..compare import mapped, tensors
 from ..report import Finding
 from ..subject import Subject
-from ..trial import mapped, trial
+from ..trial import trial
 
 
 def check(subject: Subject) -> Iterator[Finding]:

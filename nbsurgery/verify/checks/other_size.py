@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import torch
 
-from ..compare import tensors
+from ..compare import mapped, tensors
 from ..report import Finding
 from ..subject import Subject
-from ..trial import mapped, trial
+from ..trial import trial
 
 
 def check(subject: Subject) -> Iterator[Finding]:

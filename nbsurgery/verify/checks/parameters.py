@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from ..report import Fact, Finding
-from ..subject import Subject, counted, listed
+from ..subject import Subject, counted, listed, regions
 
 
 def check(subject: Subject) -> Iterator[Fact | Finding]:
@@ -27,10 +27,10 @@ def check(subject: Subject) -> Iterator[Fact | Finding]:
     lost = {i: (n, p) for i, (n, p) in before.items() if n not in kept}
     new = {i: (n, p) for i, (n, p) in after.items() if subject.came_from(p) is None}
     if lost:
-        where = listed(_owners(n for n, _ in lost.values()))
+        where = listed(regions([n for n, _ in lost.values()], [n for n, _ in before.values()]))
         yield Finding("info", f"{_size(lost):,} parameters go, with {where}")
     if new:
-        where = listed(_owners(n for n, _ in new.values()))
+        where = listed(regions([n for n, _ in new.values()], [n for n, _ in after.values()]))
         yield Finding("info", f"{_size(new):,} parameters are new, in {where}")
     if not lost and not new:
         yield Finding("ok", f"all {counted(_size(before), 'parameter')} are kept")
@@ -53,7 +53,3 @@ def _numel(parameter: torch.Tensor) -> int:
         return parameter.numel()
     except (RuntimeError, ValueError):  # a lazy one has no size yet
         return 0
-
-
-def _owners(names) -> list[str]:
-    return list(dict.fromkeys(n.rpartition(".")[0] or n for n in names))

@@ -37,7 +37,7 @@ def check(subject: Subject) -> Iterator[Finding]:
                 f"run twice, the code fails half-way ({type(twice.stopped).__name__}: {said}) and has "
                 f"changed {changed[0]}",
             )
-        elif _deliberate(twice.stopped):
+        elif _deliberate(twice):
             yield Finding("ok", f"run twice, the code stops before it changes anything: {said}")
         else:
             yield Finding(
@@ -81,7 +81,7 @@ def _shape(tensor) -> tuple:
         return ()
 
 
-def _deliberate(error: Exception) -> bool:
+def _deliberate(built: Built) -> bool:
     """Whether the text itself raised: by ``raise`` or ``assert``."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return bool(last.line) and last.line.lstrip().startswith(("raise ", "assert "))
+    last = traceback.extract_tb(built.stopped.__traceback__)[-1]
+    return last.filename == built.filename and last.line.lstrip().startswith(("raise ", "assert "))

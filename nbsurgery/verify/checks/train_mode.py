@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from torch import nn
 
 from .. import runs
 from ..compare import tensors
@@ -20,29 +19,27 @@ _LIMIT = 2 << 30  # bytes of gradients beyond which no backward pass is made
 def check(subject: Subject) -> Iterator[Finding]:
     """Both models in train mode, on copies: gradients are the copies' own."""
     weights = sum(p.nbytes for p in subject.original.parameters() if p.requires_grad)
-    backward = weights <= _LIMIT
+    trains = any(p.requires_grad for m in subject.built.modules for p in m.parameters())
     reference = structural_copy(subject.original)
-    theirs, found = _pass((reference,), subject.original_args, subject.original_kwargs, backward)
-    idle = found.get(id(reference), set())
-    if theirs is not None and not backward:
-        return  # the original does not run in train mode either
+    for backward in (True, False) if trains and weights <= _LIMIT else (False,):
+        error, found = _pass((reference,), subject.original_args, subject.original_kwargs, backward)
+        if error is None:
+            break
+    else:
+        return  # the original does not run in train mode either, on this example
     parts = tuple(structural_copy(m) for m in subject.built.modules)
-    if theirs is not None:
-        mine, _ = _pass(parts, subject.args, subject.kwargs, False)
-        if mine is not None and not _trains_alone(subject):
-            yield Finding("error", f"in train mode the edited model fails: {explain(mine, parts)}")
-        return
-    mine, without = _pass(parts, subject.args, subject.kwargs, backward)
-    if mine is not None:
+    error, without = _pass(parts, subject.args, subject.kwargs, backward)
+    if error is not None:
         yield Finding(
             "error",
             f"in train mode the original runs{' and trains' if backward else ''}, and the edited "
-            f"model fails: {explain(mine, parts)}",
+            f"model fails: {explain(error, parts)}",
         )
         return
     if not backward:
-        yield Finding("ok", "it runs in train mode (no backward pass: the gradients are too large)")
+        yield Finding("ok", "it runs in train mode, as the original does")
         return
+    idle = found[id(reference)]
     stuck = [
         prefix + name
         for prefix, root, part in zip(subject.prefixes, subject.built.modules, parts)
@@ -83,8 +80,3 @@ def _backward(output) -> None:
     if not losses:
         raise RuntimeError("no output has a gradient")
     torch.stack([loss.cpu() for loss in losses]).sum().backward()
-
-
-def _trains_alone(subject: Subject) -> bool:
-    """Whether the original's failure in train mode is of the example (a batch of one), not of it."""
-    return any(isinstance(m, nn.modules.batchnorm._NormBase) for m in subject.original.modules())

@@ -14,6 +14,8 @@ from ...errors import SurgeryError
 from ...graph import Graph
 from .. import runs
 from ..compare import Difference, difference
+from ..copy import structural_copy
+from ..double import in_double
 from ..report import Finding
 from ..still import still
 from ..subject import Subject
@@ -29,12 +31,13 @@ def check(subject: Subject) -> Iterator[Finding]:
         yield Finding("info", "the model draws random numbers in this mode: no values are compared")
         return
     try:
-        yield from judged(
-            subject, output, original, (subject.original_args, subject.original_kwargs)
-        )
+        verdicts = judged(subject, output, original)
     except (SurgeryError, RuntimeError, TypeError, AttributeError, KeyError) as error:
         yield Finding("warning", f"inner values of the original cannot be had: {error}")
         return
+    if any(found.close and not found.equal for found, _ in verdicts):
+        verdicts = _confirmed(subject, verdicts)
+    yield from (finding for _, finding in verdicts)
     if not subject.claims:
         found = difference(output, original.output)
         if found.equal:
@@ -43,22 +46,41 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield Finding("info", f"against the original the output shows {found}")
 
 
-def judged(subject: Subject, output: Any, original: runs.Run, example: tuple) -> list[Finding]:
+Verdict = tuple[Difference, Finding]
+
+
+def judged(
+    subject: Subject, output: Any, original: runs.Run, example: tuple | None = None
+) -> list[Verdict]:
     """Every claim held to a run of the edited model and one of the original on the same example."""
     ids = [i for claim in subject.claims for i in _wanted(claim)]
+    example = example or (subject.original_args, subject.original_kwargs)
     inner = inner_values(subject, ids, example) if ids else {}
     return [
-        finding
+        verdict
         for claim in dict.fromkeys(map(_hashable, subject.claims))
-        for finding in _judge(claim, output, original.output, inner, subject.before)
+        for verdict in _judge(claim, output, original.output, inner, subject.before)
     ]
+
+
+def _confirmed(subject: Subject, verdicts: list[Verdict]) -> list[Verdict]:
+    """What looks like round-off, judged in double precision; as it is where that cannot run."""
+    wide = in_double(subject)
+    if wide is None:
+        return verdicts
+    try:
+        again = judged(wide, wide.run.output, wide.original_run)
+    except (SurgeryError, RuntimeError, TypeError, AttributeError, KeyError):
+        return verdicts
+    return verdicts if all(found.close for found, _ in again) else again
 
 
 def inner_values(subject: Subject, ids: list[str], example: tuple) -> Mapping[str, Any]:
     """Values of nodes of the ORIGINAL run, each as it was when its node had run."""
     with still(), torch.no_grad():
         args, kwargs = runs.cloned(example)
-        _, values = replay(subject.before, subject.reference, args, kwargs, values=ids)
+        model = structural_copy(subject.original)  # fresh: a run may have moved its buffers
+        _, values = replay(subject.before, model, args, kwargs, values=ids)
     return values
 
 
@@ -72,7 +94,7 @@ def _wanted(claim: Claim) -> list[str]:
     return list(claim.nodes.values()) if isinstance(claim, OutputsEqual) else []
 
 
-def _judge(claim, output, original, inner, graph: Graph) -> Iterator[Finding]:
+def _judge(claim, output, original, inner, graph: Graph) -> Iterator[Verdict]:
     if isinstance(claim, SameOutput):
         yield _verdict(difference(output, original), "the output", "the original's")
     elif isinstance(claim, OutputEquals):
@@ -85,20 +107,20 @@ def _judge(claim, output, original, inner, graph: Graph) -> Iterator[Finding]:
         parts = [(k, difference(_part(output, k), inner[node]), node) for k, node in claim]
         if all(found.equal for _, found, _ in parts):
             names = ", ".join(_name(graph, node) for _, _, node in parts)
-            yield Finding(
-                "ok", f"{len(parts)} outputs equal the original's values of {names}, bit for bit"
-            )
+            text = f"{len(parts)} outputs equal the original's values of {names}, bit for bit"
+            yield parts[0][1], Finding("ok", text)
             return
         for key, found, node in parts:
             yield _verdict(found, f"part {key!r}", f"the original's value of {_name(graph, node)}")
 
 
-def _verdict(found: Difference, what: str, reference: str) -> Finding:
+def _verdict(found: Difference, what: str, reference: str) -> Verdict:
     if found.equal:
-        return Finding("ok", f"{what} equals {reference}, bit for bit")
+        return found, Finding("ok", f"{what} equals {reference}, bit for bit")
     if found.close:
-        return Finding("ok", f"{what} equals {reference} up to round-off ({found.max_abs:.1g})")
-    return Finding("error", f"{what} was to equal {reference}, and shows {found}")
+        text = f"{what} equals {reference} up to round-off ({found.max_abs:.1g})"
+        return found, Finding("ok", text)
+    return found, Finding("error", f"{what} was to equal {reference}, and shows {found}")
 
 
 def _part(output: Any, key: Any) -> Any:
