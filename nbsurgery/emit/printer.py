@@ -18,7 +18,7 @@ from . import format, loops, source
 from .expressions import ATOM, INPLACE, INPLACE_METHODS, Writer, quoted
 from .names import identifier, is_name
 from .plan import Plan, is_inplace_statement, out_of_place
-from .specialised import GUARD, argument_guards, guard_lines, guarded
+from .specialised import GUARD, argument_guards, guard_lines, guarded, none_results
 
 _ROUNDS = 6
 
@@ -83,6 +83,7 @@ def print_class(
         body = _Body(Writer(graph, scope, module, new, base), names, decided)
         body.write()
         final = Writer(graph, scope, module, new, base)
+        none_results(final)
         final.verbatim = (
             body.w.verbatim
         )  # a first text tells which decisions stand in it as written
@@ -106,6 +107,7 @@ class _Body:
         self.forced, self.apart = decided
         self.early: set[str] = set()  # sizes to read before their tensor's variable goes
         self.conflicts: dict[str, str] = {}
+        none_results(self.w)
         self._prune()
         out_of_place(self.w)
         self._inputs()

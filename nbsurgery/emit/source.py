@@ -206,7 +206,7 @@ def function_def(code: types.CodeType) -> ast.FunctionDef | None:
 
 @functools.lru_cache(1024)
 def constants_of(code: types.CodeType) -> dict[str, ast.expr]:
-    """The local names that one plain assignment makes, with its expression."""
+    """The local names that plain assignments of one expression make, with that expression."""
     definition = function_def(code)
     if definition is None:
         return {}
@@ -232,7 +232,11 @@ def constants_of(code: types.CodeType) -> dict[str, ast.expr]:
             forget(node.target)
         elif isinstance(node, ast.withitem) and node.optional_vars is not None:
             forget(node.optional_vars)
-    return {k: v[0] for k, v in values.items() if len(v) == 1 and v[0] is not None}
+    return {
+        name: found[0]
+        for name, found in values.items()
+        if None not in found and len({ast.dump(value) for value in found}) == 1
+    }
 
 
 @functools.lru_cache(1024)

@@ -102,6 +102,8 @@ def _harmless(writer: Writer, decision: Specialisation) -> bool:
     place = _place(writer, decision)
     if place is not None and (_is_check(place) or _is_printed(writer, place)):
         return True
+    if decision.kind == "none" and _only_passed_on(writer, decision):
+        return True
     return _comes_later(writer, decision, place)
 
 
@@ -153,6 +155,92 @@ def _is_printed(writer: Writer, place: _Place) -> bool:
     return any(
         file is place.file and first <= place.line <= last for file, first, last in writer.verbatim
     )
+
+
+def _only_passed_on(writer: Writer, decision: Specialisation) -> bool:
+    """Whether ``None`` or not, the result of a call goes on into other calls and nothing tests it."""
+    node = writer.by_id.get(decision.node)
+    if node is None or not node.frames:
+        return False
+    if not writer.users[node.id] or any(u.kind != "module" for u in writer.users[node.id]):
+        return False
+    methods = writer.owner(node)[2]
+    for frame in node.frames:
+        if frame.code not in methods:  # a wrapper around forward
+            continue
+        file, written = source.expression(frame)
+        definition = source.function_def(frame.code)
+        if written is None or definition is None:
+            return False
+        names = source.targets(file, source.through(file, written))
+        flat = {names} if isinstance(names, str) else set(filter(_is_text, names or ()))
+        for test in _tests(definition):
+            read = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
+            if flat & read and test.lineno > frame.line:
+                return False
+    return True
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _tests(definition: ast.AST) -> list[ast.expr]:
+    """Every expression on which the function decides."""
+    tests = [n.test for n in ast.walk(definition) if isinstance(n, (ast.If, ast.IfExp, ast.While))]
+    return tests + [n for n in ast.walk(definition) if isinstance(n, ast.BoolOp)]
+
+
+def none_results(writer: Writer) -> None:
+    """Calls that returned ``None`` and are kept: who was given that ``None`` reads the call again."""
+    calls = [
+        writer.by_id[d.node]
+        for d in writer.base.specialisations
+        if d.kind == "none" and d.value and d.node in writer.by_id
+    ]
+    if not calls:
+        return
+    order = {n.id: i for i, n in enumerate(writer.nodes)}
+    nodes = list(writer.nodes)
+    for i, node in enumerate(nodes):
+        _, written = writer.written(node)
+        if node.kind not in ("module", "method", "function") or not isinstance(written, ast.Call):
+            continue
+
+        def found(arg: Any, expression: ast.expr, node: Node = node) -> Any:
+            if arg is not None or not isinstance(expression, ast.Name):
+                return arg
+            for call in reversed(calls):
+                if order[call.id] < order[node.id] and _named(call, node, expression.id):
+                    return Ref(call.id)
+            return arg
+
+        skip = 1 if node.kind == "method" else 0
+        args, kwargs = list(node.args), dict(node.kwargs)
+        for k, expression in enumerate(written.args):
+            if isinstance(expression, ast.Starred):
+                break
+            if k + skip < len(args):
+                args[k + skip] = found(args[k + skip], expression)
+        for keyword in written.keywords:
+            if keyword.arg in kwargs:
+                kwargs[keyword.arg] = found(kwargs[keyword.arg], keyword.value)
+        nodes[i] = node.with_(args=tuple(args), kwargs=kwargs)
+    writer.load(nodes)
+
+
+def _named(call: Node, reader: Node, name: str) -> bool:
+    """Whether the call's result is called `name` where the reader reads it."""
+    if not call.frames or not reader.frames:
+        return False
+    for frame in call.frames:
+        if frame.code is reader.frames[-1].code:
+            file, written = source.expression(frame)
+            if written is None:
+                return False
+            names = source.targets(file, source.through(file, written))
+            return name == names or (isinstance(names, list) and name in names)
+    return False
 
 
 def _comes_later(writer: Writer, decision: Specialisation, place: _Place | None) -> bool:
@@ -236,7 +324,10 @@ def guard_lines(writer: Writer, node: Node) -> list[str]:
     """The two lines of a guard: the test, and the error that says what the text holds for."""
     decision: Specialisation = node.target
     tested = writer.by_id[node.args[0].id]
-    holds = decision.expression.splitlines()[0]
+    holds = " ".join(decision.expression.split())
+    holds = holds if len(holds) <= 40 else holds[:37] + "…"
+    if decision.kind == "none":
+        holds = f"{holds} is None"
     if decision.kind == "training":
         mode = "training" if decision.value else "eval"
         message = f"this forward was written from a run in {mode} mode ({decision.source})"
@@ -255,6 +346,8 @@ def _test(writer: Writer, tested: Node, decision: Specialisation) -> str:
         if tested.id not in writer.names:
             return writer.operation(shown)[0]
     text, level = writer.value(Ref(tested.id))
+    if decision.kind == "none":
+        return f"{text} is not None" if value else f"{text} is None"
     if isinstance(value, bool) or decision.kind in ("bool", "training"):
         return f"not {text}" if value and level > 6 else f"not ({text})" if value else text
     return f"{writer.text(Ref(tested.id), 7)} != {writer.literal(value)}"
