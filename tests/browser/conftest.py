@@ -296,8 +296,11 @@ class Widget:
 
     def idle(self):
         """Wait for the answer to all that was asked."""
-        self.page.wait_for_timeout(60)
-        self.root.locator(".nbs-spinner").wait_for(state="hidden")
+        self.page.wait_for_function(
+            "root => !root.dataset.asking && (root.dataset.waiting ?? '0') === '0'",
+            arg=self.root.element_handle(),
+            timeout=60_000,
+        )
 
     def selection(self):
         return self.root.evaluate(

@@ -430,6 +430,19 @@ var Camera = class {
     y = shift(box.y, box.h, y, room.h);
     if (x !== this.at.x || y !== this.at.y || moved) this.go({ x, y, k }, true);
   }
+  /**
+   * Leaves a thing where it was on the screen when the picture around it has changed, and moves it only
+   * as far sideways as shows its whole width.
+   * @param {{x: number, y: number, w: number}} box
+   * @param {{x: number, y: number}} was
+   */
+  hold(box, was) {
+    const { k } = this.at;
+    const room = this.#room().w;
+    const width = box.w * k;
+    const left = width > room - 32 ? 16 : Math.max(16, Math.min(was.x, room - 16 - width));
+    this.go({ k, x: left - box.x * k, y: was.y - box.y * k }, true);
+  }
   /** @param {MouseEvent} event */
   #point(event) {
     const box = this.canvas.getBoundingClientRect();
@@ -792,15 +805,21 @@ var Menu = class {
       "div",
       { class: "nbs-offers" },
       h("h4", {}, name),
-      h("div", { class: "nbs-buttons" }, ...offers.map((offer) => button({
-        label: offer.label,
-        title: offer.note || void 0,
-        class: "nbs-offer",
-        click: () => this.open(offer),
-        signal: this.view.signal
-      })))
+      h("div", { class: "nbs-buttons" }, ...offers.map((offer) => this.#button(offer)))
     )));
     this.el.hidden = this.offers.length === 0;
+  }
+  /** @param {import("./types.js").Offer} offer */
+  #button(offer) {
+    const made = button({
+      label: offer.label,
+      title: offer.note || void 0,
+      class: "nbs-offer",
+      click: () => this.open(offer),
+      signal: this.view.signal
+    });
+    if ((offer.count ?? 1) > 1) made.append(h("span", { class: "nbs-count" }, String(offer.count)));
+    return made;
   }
   /** @param {import("./types.js").Offer} offer */
   open(offer) {
@@ -861,6 +880,7 @@ var Menu = class {
         this.parts.done();
       } catch (error) {
         if (!signal.aborted) {
+          preview.textContent = "";
           fail(String(
             /** @type {Error} */
             error.message
@@ -900,13 +920,7 @@ var Menu = class {
         },
         signal
       },
-      h(
-        "header",
-        {},
-        back,
-        h("h4", {}, offer.label),
-        (offer.count ?? 1) > 1 ? h("span", { class: "nbs-count" }, `${offer.count} places`) : null
-      ),
+      h("header", {}, back, h("h4", {}, offer.label)),
       offer.note ? h("p", { class: "nbs-note" }, offer.note) : null,
       fields.el,
       preview,
@@ -929,16 +943,23 @@ var Panel = class {
   constructor(view, parts2) {
     this.view = view;
     this.parts = parts2;
-    this.facts = h("section", { class: "nbs-facts", "aria-live": "polite" });
-    this.el = h("div", { class: "nbs-panel-body" }, this.facts, parts2.menu);
+    this.head = h("header", { class: "nbs-head-line" });
+    this.facts = h("section", { class: "nbs-facts" });
+    this.hint = h("p", { class: "nbs-hint", hidden: true });
+    this.el = h("div", { class: "nbs-panel-body" }, this.head, this.hint, parts2.menu, this.facts);
     this.asked = 0;
+    this.key = "";
     this.timer = /** @type {any} */
     0;
     view.signal.addEventListener("abort", () => clearTimeout(this.timer));
   }
   /** Asks for what is selected now; of several questions only the last answer counts. @param {string[]} names */
   show(names) {
+    const key = names.join("\n");
+    if (key !== this.key) this.el.scrollTop = 0;
+    this.key = key;
     clearTimeout(this.timer);
+    this.view.root.dataset.asking = "true";
     this.timer = setTimeout(() => this.#ask(names), 30);
   }
   /** @param {string[]} names */
@@ -950,13 +971,17 @@ var Panel = class {
     try {
       const facts = await this.view.ask("facts", { names });
       if (mine === this.asked) this.#fill(facts);
-      const offers = names.length ? await this.view.ask("offers", { names }) : [];
-      if (mine === this.asked) this.parts.offers(offers, names);
+      const past = this.view.model.get("_view") === "before";
+      const offers = names.length && !past ? await this.view.ask("offers", { names }) : [];
+      if (mine !== this.asked) return;
+      this.hint.textContent = !names.length ? "Click a layer to see what can be done with it." : past ? "This is the model as it was. Switch to After to edit." : "";
+      this.hint.hidden = !this.hint.textContent;
+      this.parts.offers(offers, names);
     } catch (error) {
       if (mine !== this.asked || this.view.signal.aborted) return;
       const title2 = names.length === 1 ? names[0] : `${names.length} selected`;
+      this.head.replaceChildren(h("h3", {}, names.length ? title2 : "Model"));
       this.facts.replaceChildren(
-        h("h3", {}, names.length ? title2 : "Model"),
         h("p", { class: "nbs-problem" }, String(
           /** @type {Error} */
           error.message
@@ -965,7 +990,10 @@ var Panel = class {
       this.parts.offers([], names);
     } finally {
       clearTimeout(late);
-      if (mine === this.asked) this.facts.classList.remove("nbs-stale");
+      if (mine === this.asked) {
+        this.facts.classList.remove("nbs-stale");
+        delete this.view.root.dataset.asking;
+      }
     }
   }
   /** @param {any} facts */
@@ -985,13 +1013,11 @@ var Panel = class {
       h("span", { class: "nbs-place" }, facts.source.place),
       h("code", {}, facts.source.line)
     ) : null;
+    this.head.replaceChildren(
+      h("h3", { title: facts.title }, facts.title),
+      h("span", { class: "nbs-kind" }, facts.subtitle ?? facts.type ?? "")
+    );
     this.facts.replaceChildren(
-      h(
-        "header",
-        {},
-        h("h3", { title: facts.title }, facts.title),
-        h("span", { class: "nbs-kind" }, facts.type ?? "")
-      ),
       h("dl", {}, ...rows),
       source ?? "",
       facts.text ? h("p", { class: "nbs-explain" }, facts.text) : ""
@@ -1042,6 +1068,7 @@ function connect(model, events = {}) {
         clearTimeout(late);
         clearTimeout(end);
         waiting.delete(number);
+        events.onCount?.(waiting.size);
         if (told && --slow === 0) events.onSlow?.(false);
         settle();
       }
@@ -1052,6 +1079,7 @@ function connect(model, events = {}) {
           else reject(new RequestError(reply.error?.message ?? "unknown error", reply.error?.type ?? ""));
         })
       });
+      events.onCount?.(waiting.size);
       const gone = () => {
         if (!waiting.has(number)) return;
         events.onGone?.(true);
@@ -1152,16 +1180,25 @@ var Report = class {
         );
       }))
     ) : "";
-    const list = h("ul", {}, ...findings.map((finding) => h(
+    const grave = (f) => ["error", "warning"].includes(f.severity);
+    this.body.replaceChildren(
+      this.#list(findings.filter(grave)),
+      table,
+      this.#list(findings.filter((f) => !grave(f)))
+    );
+    if (!findings.length && !facts.length)
+      this.body.append(h("p", { class: "nbs-muted" }, "What an edit changes is checked here before you emit it."));
+  }
+  /** @param {import("./types.js").Finding[]} findings */
+  #list(findings) {
+    if (!findings.length) return "";
+    return h("ul", {}, ...findings.map((finding) => h(
       "li",
       { class: `nbs-finding nbs-${finding.severity}` },
       icon(SIGNS[finding.severity] ?? "info"),
       h("span", {}, finding.text),
       this.#cure(finding) ?? ""
     )));
-    this.body.replaceChildren(findings.length ? list : "", table);
-    if (!findings.length && !facts.length)
-      this.body.append(h("p", { class: "nbs-muted" }, "What an edit changes is checked here before you emit it."));
   }
   /** @param {import("./types.js").Finding} finding */
   #cure(finding) {
@@ -1963,6 +2000,9 @@ function open(model, el) {
     0
   );
   const link = connect(model, {
+    onCount: (waiting) => {
+      root.dataset.waiting = String(waiting);
+    },
     onSlow: (slow) => showBanner(slow ? "The kernel is at work; this waits for it." : "", "info"),
     onGone: (gone) => showBanner(gone ? "The kernel does not know this picture any more. Run its cell again to go on; the code stays and can be emitted." : "", "error")
   });
@@ -2069,11 +2109,7 @@ function open(model, el) {
     camera.resize(scene);
     painted = scene;
     const item = anchor ? painter.find(anchor.scope) : void 0;
-    if (anchor && item) {
-      const { x, y, k } = camera.at;
-      const now = { x: item.x * k + x, y: item.y * k + y };
-      camera.go({ k, x: x + (anchor.x - now.x), y: y + (anchor.y - now.y) }, true);
-    }
+    if (anchor && item) camera.hold(item, anchor);
     anchor = null;
     selection.mark();
   }

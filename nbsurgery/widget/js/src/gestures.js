@@ -124,6 +124,20 @@ export class Camera {
     if (x !== this.at.x || y !== this.at.y || moved) this.go({ x, y, k }, true);
   }
 
+  /**
+   * Leaves a thing where it was on the screen when the picture around it has changed, and moves it only
+   * as far sideways as shows its whole width.
+   * @param {{x: number, y: number, w: number}} box
+   * @param {{x: number, y: number}} was
+   */
+  hold(box, was) {
+    const { k } = this.at;
+    const room = this.#room().w;
+    const width = box.w * k;
+    const left = width > room - 32 ? 16 : Math.max(16, Math.min(was.x, room - 16 - width));
+    this.go({ k, x: left - box.x * k, y: was.y - box.y * k }, true);
+  }
+
   /** @param {MouseEvent} event */
   #point(event) {
     const box = this.canvas.getBoundingClientRect();

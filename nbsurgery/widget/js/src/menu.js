@@ -72,15 +72,21 @@ export class Menu {
     this.el.replaceChildren(...[...groups].map(([name, offers]) =>
       h("div", { class: "nbs-offers" },
         h("h4", {}, name),
-        h("div", { class: "nbs-buttons" }, ...offers.map((offer) =>
-          button({
-            label: offer.label,
-            title: offer.note || undefined,
-            class: "nbs-offer",
-            click: () => this.open(offer),
-            signal: this.view.signal,
-          }))))));
+        h("div", { class: "nbs-buttons" }, ...offers.map((offer) => this.#button(offer))))));
     this.el.hidden = this.offers.length === 0;
+  }
+
+  /** @param {import("./types.js").Offer} offer */
+  #button(offer) {
+    const made = button({
+      label: offer.label,
+      title: offer.note || undefined,
+      class: "nbs-offer",
+      click: () => this.open(offer),
+      signal: this.view.signal,
+    });
+    if ((offer.count ?? 1) > 1) made.append(h("span", { class: "nbs-count" }, String(offer.count)));
+    return made;
   }
 
   /** @param {import("./types.js").Offer} offer */
@@ -138,6 +144,7 @@ export class Menu {
         this.parts.done();
       } catch (error) {
         if (!signal.aborted) {
+          preview.textContent = "";
           fail(String(/** @type {Error} */ (error).message));
           apply.disabled = false;
         }
@@ -170,8 +177,7 @@ export class Menu {
       },
       signal,
     },
-    h("header", {}, back, h("h4", {}, offer.label),
-      (offer.count ?? 1) > 1 ? h("span", { class: "nbs-count" }, `${offer.count} places`) : null),
+    h("header", {}, back, h("h4", {}, offer.label)),
     offer.note ? h("p", { class: "nbs-note" }, offer.note) : null,
     fields.el, preview, problem, h("footer", {}, cancel, apply)));
     this.el.hidden = false;

@@ -11,16 +11,23 @@ export class Panel {
   constructor(view, parts) {
     this.view = view;
     this.parts = parts;
-    this.facts = h("section", { class: "nbs-facts", "aria-live": "polite" });
-    this.el = h("div", { class: "nbs-panel-body" }, this.facts, parts.menu);
+    this.head = h("header", { class: "nbs-head-line" });
+    this.facts = h("section", { class: "nbs-facts" });
+    this.hint = h("p", { class: "nbs-hint", hidden: true });
+    this.el = h("div", { class: "nbs-panel-body" }, this.head, this.hint, parts.menu, this.facts);
     this.asked = 0;
+    this.key = "";
     this.timer = /** @type {any} */ (0);
     view.signal.addEventListener("abort", () => clearTimeout(this.timer));
   }
 
   /** Asks for what is selected now; of several questions only the last answer counts. @param {string[]} names */
   show(names) {
+    const key = names.join("\n");
+    if (key !== this.key) this.el.scrollTop = 0;
+    this.key = key;
     clearTimeout(this.timer);
+    this.view.root.dataset.asking = "true";
     this.timer = setTimeout(() => this.#ask(names), 30);
   }
 
@@ -33,18 +40,26 @@ export class Panel {
     try {
       const facts = await this.view.ask("facts", { names });
       if (mine === this.asked) this.#fill(facts);
-      const offers = names.length ? await this.view.ask("offers", { names }) : [];
-      if (mine === this.asked) this.parts.offers(offers, names);
+      const past = this.view.model.get("_view") === "before";
+      const offers = names.length && !past ? await this.view.ask("offers", { names }) : [];
+      if (mine !== this.asked) return;
+      this.hint.textContent = !names.length ? "Click a layer to see what can be done with it."
+        : past ? "This is the model as it was. Switch to After to edit." : "";
+      this.hint.hidden = !this.hint.textContent;
+      this.parts.offers(offers, names);
     } catch (error) {
       if (mine !== this.asked || this.view.signal.aborted) return;
       const title = names.length === 1 ? names[0] : `${names.length} selected`;
+      this.head.replaceChildren(h("h3", {}, names.length ? title : "Model"));
       this.facts.replaceChildren(
-        h("h3", {}, names.length ? title : "Model"),
         h("p", { class: "nbs-problem" }, String(/** @type {Error} */ (error).message)));
       this.parts.offers([], names);
     } finally {
       clearTimeout(late);
-      if (mine === this.asked) this.facts.classList.remove("nbs-stale");
+      if (mine === this.asked) {
+        this.facts.classList.remove("nbs-stale");
+        delete this.view.root.dataset.asking;
+      }
     }
   }
 
@@ -65,9 +80,9 @@ export class Panel {
           h("span", { class: "nbs-place" }, facts.source.place),
           h("code", {}, facts.source.line))
       : null;
+    this.head.replaceChildren(h("h3", { title: facts.title }, facts.title),
+      h("span", { class: "nbs-kind" }, facts.subtitle ?? facts.type ?? ""));
     this.facts.replaceChildren(
-      h("header", {}, h("h3", { title: facts.title }, facts.title),
-        h("span", { class: "nbs-kind" }, facts.type ?? "")),
       h("dl", {}, ...rows), source ?? "",
       facts.text ? h("p", { class: "nbs-explain" }, facts.text) : "");
   }

@@ -22,7 +22,8 @@ const GONE =
 
 /**
  * @param {import("./types.js").Model} model
- * @param {{onSlow?: (waiting: boolean) => void, onGone?: (gone: boolean) => void}} [events]
+ * @param {{onSlow?: (slow: boolean) => void, onGone?: (gone: boolean) => void,
+ *   onCount?: (waiting: number) => void}} [events]
  */
 export function connect(model, events = {}) {
   let last = 0;
@@ -62,6 +63,7 @@ export function connect(model, events = {}) {
         clearTimeout(late);
         clearTimeout(end);
         waiting.delete(number);
+        events.onCount?.(waiting.size);
         if (told && --slow === 0) events.onSlow?.(false);
         settle();
       }
@@ -73,6 +75,7 @@ export function connect(model, events = {}) {
             else reject(new RequestError(reply.error?.message ?? "unknown error", reply.error?.type ?? ""));
           }),
       });
+      events.onCount?.(waiting.size);
       const gone = () => {
         if (!waiting.has(number)) return;
         events.onGone?.(true);

@@ -60,12 +60,19 @@ export class Report {
               h("td", {}, String(fact.before ?? "")), h("td", {}, String(fact.after ?? "")));
           })))
       : "";
-    const list = h("ul", {}, ...findings.map((finding) =>
-      h("li", { class: `nbs-finding nbs-${finding.severity}` }, icon(SIGNS[finding.severity] ?? "info"),
-        h("span", {}, finding.text), this.#cure(finding) ?? "")));
-    this.body.replaceChildren(findings.length ? list : "", table);
+    const grave = (/** @type {import("./types.js").Finding} */ f) => ["error", "warning"].includes(f.severity);
+    this.body.replaceChildren(
+      this.#list(findings.filter(grave)), table, this.#list(findings.filter((f) => !grave(f))));
     if (!findings.length && !facts.length)
       this.body.append(h("p", { class: "nbs-muted" }, "What an edit changes is checked here before you emit it."));
+  }
+
+  /** @param {import("./types.js").Finding[]} findings */
+  #list(findings) {
+    if (!findings.length) return "";
+    return h("ul", {}, ...findings.map((finding) =>
+      h("li", { class: `nbs-finding nbs-${finding.severity}` }, icon(SIGNS[finding.severity] ?? "info"),
+        h("span", {}, finding.text), this.#cure(finding) ?? "")));
   }
 
   /** @param {import("./types.js").Finding} finding */

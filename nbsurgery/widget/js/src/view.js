@@ -40,6 +40,9 @@ export function open(model, el) {
   let working = 0;
   let toasting = /** @type {any} */ (0);
   const link = connect(model, {
+    onCount: (waiting) => {
+      root.dataset.waiting = String(waiting);
+    },
     onSlow: (slow) => showBanner(slow ? "The kernel is at work; this waits for it." : "", "info"),
     onGone: (gone) => showBanner(gone
       ? "The kernel does not know this picture any more. Run its cell again to go on; the code stays and can be emitted."
@@ -139,7 +142,7 @@ export function open(model, el) {
 
   // ---- the picture
 
-  /** @type {{scope: string, x: number, y: number} | null} where the thing opened or closed stood */
+  /** @type {{scope: string, x: number, y: number} | null} where on the screen the thing toggled stood */
   let anchor = null;
   let painted = /** @type {any} */ (null);
 
@@ -150,11 +153,7 @@ export function open(model, el) {
     camera.resize(scene);
     painted = scene;
     const item = anchor ? painter.find(anchor.scope) : undefined;
-    if (anchor && item) {
-      const { x, y, k } = camera.at;
-      const now = { x: item.x * k + x, y: item.y * k + y };
-      camera.go({ k, x: x + (anchor.x - now.x), y: y + (anchor.y - now.y) }, true);
-    }
+    if (anchor && item) camera.hold(item, anchor);
     anchor = null;
     selection.mark();
   }

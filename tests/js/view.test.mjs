@@ -1,0 +1,247 @@
+// A whole view in a made-up page: select, operate, undo, and leave nothing behind.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { host, page, scene, shown, soon, SOURCE, widget } from "./page.mjs";
+
+const dom = page();
+const { default: front } = await import(new URL("index.js", SOURCE));
+
+const OFFER = {
+  operation: "replace", label: "Replace", group: "Change", count: 1, note: "", arguments: { where: "b" },
+  fields: [{ name: "new", label: "New", type: "code", default: "nn.GELU()", choices: [], help: "" }],
+};
+
+let ids = 0;
+function setup(answers = {}, state = {}) {
+  const id = `w${++ids}`;
+  const manager = host([{ outputs: [shown(id)] }]);
+  const model = widget({
+    _widget_id: id, _cell_id: "", _scene: scene(), selection: [], code: "# nothing\n", steps: [], report: {},
+    _can: {}, _view: "after", theme: "light", ...state,
+  }, manager, {
+    facts: ({ names }) => ({ title: names[0] ?? "Net", type: "Conv2d", rows: [{ label: "Read by", value: "", links: [{ text: "b", name: "b" }] }], source: null }),
+    offers: [OFFER], preview: { count: 1, text: "1 place", places: ["b"] }, apply: {}, toggle: {}, expand_to: {},
+    find: ["a", "b"], undo: {}, redo: {}, ...answers,
+  });
+  const el = document.createElement("div");
+  document.body.append(el);
+  const close = front.render({ model, el });
+  return { model, el, close, manager, $: (selector) => el.querySelector(selector), $$: (selector) => [...el.querySelectorAll(selector)] };
+}
+const methods = (model) => model.sent.map((message) => message.method);
+const click = (target, more = {}) => target.dispatchEvent(new dom.window.MouseEvent("click", { bubbles: true, ...more }));
+const key = (target, name, more = {}) => target.dispatchEvent(new dom.window.KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true, ...more }));
+
+test("a click selects, shift adds, a box means all that it stands for, the ground means nothing", async () => {
+  const { model, $, close } = setup();
+  click($('[data-name="a"]'));
+  assert.deepEqual(model.get("selection"), ["a"]);
+  click($('[data-name="block"]'), { shiftKey: true });
+  assert.deepEqual(model.get("selection"), ["a", "block", "block2"]);
+  click($('[data-name="a"]'), { shiftKey: true });
+  assert.deepEqual(model.get("selection"), ["block", "block2"]);
+  assert.ok($(".nbs-box").classList.contains("nbs-selected"));
+  click($(".nbs-canvas"));
+  assert.deepEqual(model.get("selection"), []);
+  assert.equal(model.saved, 4);
+  close();
+});
+
+test("a selection made in Python shows", () => {
+  const { model, $, close } = setup();
+  model.set("selection", ["b"]);
+  assert.ok($('[data-name="b"]').classList.contains("nbs-selected"));
+  close();
+});
+
+test("facts and operations follow the selection, a link leads on", async () => {
+  const { model, $, close } = setup();
+  click($('[data-name="a"]'));
+  await soon(60);
+  assert.equal($(".nbs-head-line h3").textContent, "a");
+  assert.equal($(".nbs-offer").textContent, "Replace");
+  click($(".nbs-link"));
+  assert.deepEqual(model.get("selection"), ["b"]);
+  close();
+});
+
+test("an operation: preview first, then applied with its form's values", async () => {
+  const { model, $, close } = setup();
+  click($('[data-name="b"]'));
+  await soon(60);
+  click($(".nbs-offer"));
+  await soon(5);
+  assert.equal($(".nbs-preview").textContent, "1 place");
+  assert.ok($('[data-name="b"]').classList.contains("nbs-touched"));
+  $("textarea").value = "nn.SiLU()";
+  click($(".nbs-apply"));
+  await soon(5);
+  assert.deepEqual(model.sent.at(-1).params, { operation: "replace", arguments: { where: "b", new: "nn.SiLU()" } });
+  assert.equal($(".nbs-form"), null);
+  close();
+});
+
+test("a refusal is shown in the form, in words, and nothing is lost", async () => {
+  const { $, close } = setup({ apply: () => { throw new Error("'boom' does not evaluate"); } });
+  click($('[data-name="b"]'));
+  await soon(60);
+  click($(".nbs-offer"));
+  $("textarea").value = "boom";
+  click($(".nbs-apply"));
+  await soon(5);
+  assert.match($(".nbs-problem").textContent, /'boom' does not evaluate/);
+  assert.equal($("textarea").value, "boom");
+  assert.equal($(".nbs-apply").disabled, false);
+  close();
+});
+
+test("the offers of an old selection go at once", async () => {
+  const { $, close } = setup();
+  click($('[data-name="b"]'));
+  await soon(60);
+  assert.ok($(".nbs-offer"));
+  click($('[data-name="a"]'));
+  assert.equal($(".nbs-offer"), null);
+  close();
+});
+
+test("the sign of a module opens it, a double click too", async () => {
+  const { model, $, close } = setup();
+  click($(".nbs-box .nbs-chip"));
+  $(".nbs-box .nbs-back").dispatchEvent(new dom.window.MouseEvent("dblclick", { bubbles: true }));
+  const asked = model.sent.filter((m) => m.method === "toggle");
+  assert.deepEqual(asked.map((m) => m.params.scope), ["block", "block"]);
+  assert.deepEqual(model.get("selection"), []);
+  close();
+});
+
+test("keys walk, open, search, undo and redo", async () => {
+  const { model, $, close } = setup();
+  const canvas = $(".nbs-canvas");
+  key(canvas, "ArrowDown");
+  assert.deepEqual(model.get("selection"), ["x"]);
+  key(canvas, "ArrowDown");
+  key(canvas, "ArrowDown");
+  key(canvas, "ArrowDown");
+  assert.deepEqual(model.get("selection"), ["block", "block2"]);
+  key(canvas, "ArrowRight");
+  assert.equal(model.sent.at(-1).method, "toggle");
+  key(canvas, "ArrowUp");
+  assert.deepEqual(model.get("selection"), ["b"]);
+  key(canvas, "z", { ctrlKey: true });
+  key(canvas, "Z", { ctrlKey: true, shiftKey: true });
+  assert.deepEqual(methods(model).slice(-2), ["undo", "redo"]);
+  key(canvas, "/");
+  assert.equal(document.activeElement, $(".nbs-search"));
+  key(canvas, "Escape");
+  assert.deepEqual(model.get("selection"), []);
+  close();
+});
+
+test("keys do not reach the notebook", () => {
+  const { $, close } = setup();
+  let heard = 0;
+  const listen = () => heard++;
+  document.body.addEventListener("keydown", listen);
+  key($(".nbs-canvas"), "d");
+  document.body.removeEventListener("keydown", listen);
+  assert.equal(heard, 0);
+  close();
+});
+
+test("search marks what it finds and walks through it", async () => {
+  const { model, $, $$, close } = setup();
+  $(".nbs-search").value = "conv";
+  $(".nbs-search").dispatchEvent(new dom.window.Event("input"));
+  await soon(5);
+  assert.deepEqual($$(".nbs-found").map((e) => e.dataset.name), ["a", "b"]);
+  key($(".nbs-search"), "Enter");
+  key($(".nbs-search"), "Enter");
+  assert.deepEqual(model.get("selection"), ["b"]);
+  assert.equal($(".nbs-hits").textContent, "2 / 2");
+  close();
+});
+
+test("hovering lights a value's whole way", () => {
+  const { $, $$, close } = setup();
+  $(".nbs-edge").dispatchEvent(new dom.window.MouseEvent("pointerover", { bubbles: true }));
+  assert.equal($$(".nbs-lit").length, 2);
+  assert.equal($(".nbs-tip").textContent, "3×4×4");
+  $('[data-name="b"] .nbs-hit').dispatchEvent(new dom.window.MouseEvent("pointerover", { bubbles: true }));
+  assert.deepEqual($$(".nbs-lit").map((e) => e.dataset.value), ["#b"]);
+  close();
+});
+
+test("steps: state, reason, switch and drop", async () => {
+  const steps = [
+    { uid: 1, operation: "cut", text: "cut after a", detail: "", enabled: true, state: "ok", reason: "" },
+    { uid: 2, operation: "replace", text: "replace b", detail: "", enabled: true, state: "failed", reason: "b is gone" },
+  ];
+  const { model, $$, $, close } = setup({ toggle_step: {}, drop_step: {} }, { steps, _can: { undo: true, redo: false } });
+  assert.deepEqual($$(".nbs-step").map((e) => e.className), ["nbs-step nbs-step-ok", "nbs-step nbs-step-failed"]);
+  assert.match($$(".nbs-step")[1].textContent, /b is gone/);
+  assert.deepEqual([$(".nbs-undo").disabled, $(".nbs-redo").disabled], [false, true]);
+  $$(".nbs-step input")[0].click();
+  click($$(".nbs-drop")[1]);
+  assert.deepEqual(model.sent.slice(-2).map((m) => [m.method, m.params.uid]), [["toggle_step", 1], ["drop_step", 2]]);
+  close();
+});
+
+test("code and report are shown as they come, the grave first", () => {
+  const { model, $, $$, close } = setup({}, { steps: [{ uid: 1, text: "s", enabled: true, state: "ok" }] });
+  model.set("code", "model.fc = nn.Linear(1, '<b>')\n");
+  assert.equal($(".nbs-code code").textContent, "model.fc = nn.Linear(1, '<b>')");
+  model.set("report", { findings: [{ severity: "ok", text: "fine" }, { severity: "error", text: "<i>bad" }], facts: [{ label: "Parameters", before: "1", after: "2" }] });
+  assert.deepEqual($$(".nbs-finding span").map((e) => e.textContent), ["<i>bad", "fine"]);
+  assert.equal($(".nbs-mood").textContent, "1 problem");
+  assert.match($(".nbs-report table").textContent, /Parameters12/);
+  close();
+});
+
+test("Emit writes the next cell and says so; without a notebook there is Copy only", async () => {
+  const { $, manager, close } = setup();
+  click($(".nbs-emit"));
+  await soon(10);
+  assert.deepEqual(manager.sources(), ["", "# nothing"]);
+  assert.match($(".nbs-toast").textContent, /new cell below/);
+  close();
+  const model = widget({ _widget_id: "alone", _scene: scene(), steps: [], selection: [] }, undefined, {});
+  const el = document.createElement("div");
+  const end = front.render({ model, el });
+  assert.equal(el.querySelector(".nbs-emit").hidden, true);
+  end();
+});
+
+test("two views of one widget show the same; closing one leaves the other", async () => {
+  const { model, $, close } = setup();
+  const el = document.createElement("div");
+  document.body.append(el);
+  const closeSecond = front.render({ model, el });
+  click($('[data-name="a"]'));
+  assert.ok(el.querySelector('[data-name="a"]').classList.contains("nbs-selected"));
+  close();
+  model.set("selection", ["b"]);
+  assert.ok(el.querySelector('[data-name="b"]').classList.contains("nbs-selected"));
+  closeSecond();
+});
+
+test("a closed view leaves no listener, no element, no timer that asks", async () => {
+  const { model, el, close } = setup();
+  close();
+  assert.equal(el.childElementCount, 0);
+  for (const [name, list] of model.handlers) assert.deepEqual(list, [], name);
+  const sent = model.sent.length;
+  await soon(80);
+  assert.equal(model.sent.length, sent);
+});
+
+test("the variable was changed elsewhere: said, with both ways on", async () => {
+  const { model, $, close } = setup({ rebase: {} }, { _notice: { kind: "changed", text: "it is edited already" } });
+  assert.match($(".nbs-notice").textContent, /it is edited already/);
+  click($(".nbs-rebase"));
+  assert.equal(model.sent.at(-1).method, "rebase");
+  click($(".nbs-keep"));
+  assert.equal($(".nbs-notice").hidden, true);
+  close();
+});
