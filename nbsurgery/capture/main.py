@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -92,6 +93,17 @@ def _capture(model: nn.Module, args: tuple, kwargs: dict, how: str) -> Graph:
     ) from chosen.__cause__
 
 
+@contextlib.contextmanager
+def _quiet():
+    """Torch logs every operation that fails on fake tensors: the error itself says it better."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
 def _wants_gradients(error: Exception) -> bool:
     return "does not require grad" in str(error) or "require_grad" in str(error)
 
@@ -111,6 +123,7 @@ def _record(model: nn.Module, args: tuple, kwargs: dict, how: str, grad: bool) -
             fake.exchange(modules)
             args, kwargs = fake.value(args), fake.value(kwargs)
             stack.enter_context(fake.mode)
+            stack.enter_context(_quiet())
         tape = Tape(model, how)
         stack.enter_context(torch.enable_grad() if grad else torch.no_grad())
         failure = None
