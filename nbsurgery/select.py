@@ -178,7 +178,7 @@ def _spell(where: Any) -> str:
     return getattr(where, "__qualname__", None) or repr(where)[:80]
 
 
-def _is_operation(where: Any) -> bool:
+def is_operation(where: Any) -> bool:
     """Whether a callable is an operation such as `torch.flatten`, not a person's own predicate."""
     if isinstance(where, (types.BuiltinFunctionType, types.MethodDescriptorType)):
         return True
@@ -224,7 +224,7 @@ class _Selector:
         if isinstance(getattr(where, "id", None), str):
             return {self._id_of(where)}
         if callable(where):
-            if _is_operation(where):
+            if is_operation(where):
                 return {n.id for n in self.graph.flat if n.target is where}
             return {n.id for n in self.graph.flat if where(self.view(n))}
         raise self._wrong_kind(where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pathlib
 import uuid
 import warnings
@@ -13,6 +14,7 @@ import traitlets
 
 from nbsurgery import views
 from nbsurgery.errors import SelectionError, SurgeryError
+from nbsurgery.select import is_operation
 from nbsurgery.session import Session
 from nbsurgery.widget import fallback, notebook, protocol, scenery
 
@@ -198,8 +200,20 @@ class Surgery(anywidget.AnyWidget):
         self._refresh()
 
     def _do(self, operation: str, arguments: Mapping[str, Any]) -> None:
-        given = {name: value for name, value in arguments.items() if value is not None}
+        given = {k: self._answered(v) for k, v in arguments.items() if v is not None}
         self._change("do", operation, given)
+
+    def _answered(self, where: Any) -> Any:
+        """Functions of a node become the nodes that they choose: only here do they see Nodes."""
+        if isinstance(where, (list, tuple)):
+            return [self._answered(one) for one in where]
+        if not inspect.isroutine(where) or is_operation(where):
+            return where
+        after = self.after[0] if isinstance(self.after, tuple) else self.after
+        found = list(after.find(where))
+        if not found:
+            raise SelectionError(f"the function {where.__name__} chooses no node of this model")
+        return found
 
     def replace(self, where: Any, new: str, **options: Any) -> None:
         """Put another module in the place of those that `where` names.

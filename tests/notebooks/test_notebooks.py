@@ -45,14 +45,13 @@ def test_no_output_is_an_error(pair):
 
 
 def test_the_emitted_cell_is_the_widgets_code(pair):
-    """The cell that Emit made in the main notebook is what the widget emits there today."""
+    """A cell that Emit made is what the widget emits there today."""
     saved, fresh = pair
     emitted = [c for c in saved.cells if "emitted" in c.metadata.get("tags", [])]
-    if not emitted:
-        pytest.skip("this notebook holds no emitted cell")
-    printed = "\n".join(texts(fresh))
+    main = "Explore a model" in saved.cells[0].source
+    assert len(emitted) == (1 if main else 0)
     for cell in emitted:
-        assert cell.source.strip() in printed
+        assert cell.source.strip() in "\n".join(texts(fresh))
 
 
 def test_nothing_of_this_machine_is_saved(pair):
