@@ -254,7 +254,22 @@ class Draft:
     # -- editing ----------------------------------------------------------------------------
 
     def set_scope(self, scope: Scope) -> None:
-        self.graph = self.graph.with_scopes({scope.key: scope})
+        self._exchange({scope.key: scope})
+
+    def _exchange(self, changed: Mapping[str, Scope]) -> None:
+        """Take scopes over; what their calls read now binds the called; who is called no more goes."""
+        changed = dict(changed)
+        for scope in list(changed.values()):
+            for node in scope.nodes:
+                before = self.graph.by_id.get(node.id)
+                child = changed.get(node.child) or self.graph.scopes.get(node.child)
+                if child is not None and before is not None and before is not node:
+                    changed[child.key] = rewrite.rebound(child, before, node)
+        self.graph = self.graph.with_scopes(changed)
+        live = self.live_scopes()
+        if len(live) < len(self.graph.scopes):
+            kept = {k: s for k, s in self.graph.scopes.items() if k in live}
+            self.graph = dataclasses.replace(self.graph, scopes=kept, _cache={})
 
     def assign(self, edit: Edit, path: str, module: Any, type_: str) -> None:
         """Put a new module at `path`: its calls become leaf calls, what was inside goes."""
@@ -276,7 +291,7 @@ class Draft:
             )
             if nodes != scope.nodes:
                 changed[key] = scope.with_(nodes=nodes)
-        self.graph = self.graph.with_scopes(changed)
+        self._exchange(changed)
 
     def _drop_below(self, paths: Iterable[str], keep_old: bool) -> None:
         """Edits of something that goes are moot: they leave no code."""
@@ -287,7 +302,9 @@ class Draft:
         if not keep_old:
             self.edits = [e for e in self.edits if not _all_gone(e, gone)]
             self.rewires = {
-                k: r for k, r in self.rewires.items() if not gone(self.graph.scopes[k].path)
+                k: r
+                for k, r in self.rewires.items()
+                if k in self.graph.scopes and not gone(self.graph.scopes[k].path)
             }
         self.made = {p: m for p, m in self.made.items() if not gone(p)}
 

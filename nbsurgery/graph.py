@@ -288,7 +288,9 @@ class Graph:
         if (scope, arg.id, path) in seen:
             return
         seen.add((scope, arg.id, path))
-        node = self.by_id[arg.id]
+        node = self.by_id.get(arg.id)
+        if node is None:  # an edit took it away
+            return
         if node.kind == "input" and scope != "":
             here = self.scopes[scope]
             up = self.parent(scope)

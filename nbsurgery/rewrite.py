@@ -6,7 +6,7 @@ they are; nodes that an edit makes get ids of the step that makes them (``"@7#0"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .errors import EmissionError, StepError
@@ -80,20 +80,30 @@ def bypassed(scope: Scope, id: str, source: str) -> Scope:
     return scope.with_(nodes=tuple(n for n in changed.nodes if n.id != id))
 
 
-def returning(scope: Scope, value: Any) -> Scope:
-    """The scope whose output is the structure `value` of references, without what is then dead."""
+def returning(scope: Scope, value: Any, fresh: Iterable[str] | None = None) -> Scope:
+    """The scope whose output is the structure `value` of references, without what is then dead.
+
+    Args:
+        scope: The scope to edit.
+        value: What it shall return.
+        fresh: Ids whose value is meant as it was when it was made: a later write in place does not
+            stay for the output's sake. All of `value` by default.
+    """
     out = scope.output
     if out is None:
         raise StepError(f"scope {scope.key!r} has no output: its run failed")
-    return without_dead(exchanged(scope, out.with_(args=(value,))))
+    ids = {r.id for r in iter_refs(value)} if fresh is None else set(fresh)
+    return without_dead(exchanged(scope, out.with_(args=(value,))), ids)
 
 
-def without_dead(scope: Scope) -> Scope:
+def without_dead(scope: Scope, fresh: Iterable[str] = ()) -> Scope:
     """The scope without nodes that nothing needs.
 
     Inputs stay. A write in place is alive while what it overwrites is read by someone alive, or came
-    from outside; a call of a module is dead when nobody reads it; other impure nodes stay.
+    from outside; a call of a module is dead when nobody reads it; other impure nodes stay. For values
+    in `fresh` the output does not count as a reader of later writes.
     """
+    early = set(fresh)
     by_id = scope.by_id
     users: dict[str, set[str]] = {n.id: set() for n in scope.nodes}
     for node in scope.nodes:
@@ -107,7 +117,7 @@ def without_dead(scope: Scope) -> Scope:
             if node.id in alive:
                 alive.update(node.refs)
             elif any(
-                w in alive and _matters(by_id.get(w), node, users, alive, scope)
+                w in alive and _matters(by_id.get(w), node, users, alive, scope, early)
                 for w in node.writes
             ):
                 alive.add(node.id)
@@ -116,12 +126,17 @@ def without_dead(scope: Scope) -> Scope:
     return scope.with_(nodes=tuple(n for n in scope.nodes if n.id in alive))
 
 
-def _matters(target: Node | None, write: Node, users: dict, alive: set, scope: Scope) -> bool:
+def _matters(
+    target: Node | None, write: Node, users: dict, alive: set, scope: Scope, early: set
+) -> bool:
     """Whether a write into `target` is seen by somebody who runs after it."""
     if target is None or target.kind in ("input", "parameter"):
         return target is not None and target.kind == "parameter"
     at = position(scope, write.id)
-    return any(u in alive and position(scope, u) > at for u in users.get(target.id, ()))
+    readers = set(users.get(target.id, ()))
+    if target.id in early and scope.output is not None:
+        readers.discard(scope.output.id)
+    return any(u in alive and position(scope, u) > at for u in readers)
 
 
 def overwritten_later(scope: Scope, id: str) -> Node | None:
@@ -164,11 +179,7 @@ def inline(graph: Graph, scope: Scope, call: str) -> Scope:
     child = graph.scopes[node.child]
     if child.opaque:
         raise EmissionError(f"{child.key} cannot be opened: {child.opaque}")
-    bound: dict[str, Any] = dict(child.bindings)
-    for inp in child.inputs:  # what the caller reads NOW: its arguments may have been rerouted
-        if inp.id in bound:
-            bound[inp.id] = _current(graph, scope, node, inp.id, bound[inp.id])
-    taken = {inp.id: bound.get(inp.id, inp.value) for inp in child.inputs}
+    taken = {inp.id: child.bindings.get(inp.id, inp.value) for inp in child.inputs}
     inner: list[Node] = []
 
     def follow(ref: Ref) -> Any:
@@ -216,18 +227,20 @@ def inline(graph: Graph, scope: Scope, call: str) -> Scope:
     return scope.with_(nodes=(*scope.nodes[:at], *inner, *tail))
 
 
-def _current(graph: Graph, scope: Scope, call: Node, input_id: str, recorded: Any) -> Any:
-    """The argument bound to a child's input, in terms of what the (edited) call reads now.
+def rebound(child: Scope, before: Node, after: Node) -> Scope:
+    """A child scope whose call reads other values now: its bindings follow.
 
-    Bindings were recorded with the base graph. The call's own arguments follow edits, so a recorded
-    reference is looked up by its place in the base call's arguments.
+    Args:
+        child: The scope that is called.
+        before, after: The call node, before and after the edit of the caller.
     """
-    base = graph.by_id.get(call.id, call)
-    old, new = list(iter_refs((base.args, base.kwargs))), list(iter_refs((call.args, call.kwargs)))
-    moved: Mapping[str, Ref] = {}
-    if len(old) == len(new):
-        moved = {o.id: n for o, n in zip(old, new, strict=True)}
-    return map_refs(recorded, lambda r: moved.get(r.id, r))
+    old = list(iter_refs((before.args, before.kwargs)))
+    new = list(iter_refs((after.args, after.kwargs)))
+    if len(old) != len(new) or old == new:
+        return child
+    moved = {o.id: n for o, n in zip(old, new, strict=True)}
+    bindings = {k: map_refs(v, lambda r: moved.get(r.id, r)) for k, v in child.bindings.items()}
+    return child.with_(bindings=bindings)
 
 
 def unique_name(wanted: str, taken: Iterable[str]) -> str:

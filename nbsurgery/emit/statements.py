@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from torch import nn
+
 from ..draft import (
     Assign,
     Bulk,
@@ -212,7 +214,17 @@ def _widen(draft: Draft, edit: Widen, variable: str, lines_above: list[str]) -> 
 
 def _shorten(draft: Draft, edit: Shorten, variable: str, lines_above: list[str]) -> list[str]:
     here = spelled(draft.model, edit.path, variable)
-    return [f"{here} = {here}[:{edit.keep}]"]
+    container = draft.model.get_submodule(edit.path)
+    if type(container) in (nn.Sequential, nn.ModuleList):
+        return [assignment(draft.model, edit.path, variable, f"{here}[:{edit.keep}]")]
+    lines_above.append("from torch import nn")  # a slice of a subclass would call its own __init__
+    names = list(container._modules)
+    if names == [str(i) for i in range(len(names))]:
+        value = f"nn.Sequential(*list({here})[:{edit.keep}])"
+    else:
+        lines_above.append("from collections import OrderedDict")
+        value = f"nn.Sequential(OrderedDict(list({here}.named_children())[:{edit.keep}]))"
+    return [assignment(draft.model, edit.path, variable, value)]
 
 
 def _insert_child(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..claims import OutputEquals
 from ..draft import Assign, Draft, batch_of, camel, shape_text
 from ..errors import StepError
 from ..expression import parse
-from ..graph import Node, Ref, Scope, iter_refs
+from ..graph import Node, Ref, Scope, iter_refs, map_refs
 from ..targets import call_name, one, spelled_where
 from .base import Offer, Operation
 from .remove import _pooled, shorten
@@ -73,85 +74,81 @@ def entering(draft: Draft, node: Node) -> Any:
 
 
 def end_at(draft: Draft, step: int, scope: Scope, value: Any, words: str, node: Node) -> None:
-    """Make `value`, seen from `scope`, the output of the model; edits the draft in the smallest way."""
+    """Make `value`, seen from `scope`, the output of the model; edits the draft in the smallest way.
+
+    Every level ends at the value in turn: a container loses its end, a block gets a class that holds
+    only what it still uses, and the level above is cut after its call.
+    """
     source = sources_of(draft, scope, value)
-    before_ids = {n.id for n in draft.live_nodes()}
-    params_before = parameters(draft)
-    base = draft.graph
-    kept_edits = list(draft.edits)
-    opened = False
+    shape = _shapes(draft, scope, value)
+    before, name = words.startswith("before"), words.partition(" ")[2]
+    edits = len(draft.edits)
     while scope.key != "":
         up = draft.graph.parent(scope.key)
-        outer = draft.graph.scopes[up]
-        call = draft.graph.by_id[scope.caller]
-        if isinstance(value, Ref) and scope.by_id[value.id].kind == "input":
-            bound = scope.bindings.get(value.id)
-            if isinstance(bound, Ref):  # it only passes through: the cut is in the caller
-                scope, value = outer, bound
-                continue
-        if scope.output is not None and scope.output.args[:1] == (value,):
-            scope, value = outer, Ref(call.id)  # it is what the scope returns: cut after its call
+        call = scope.caller
+        inputs = {n.id for n in scope.inputs}
+        if all(r.id in inputs and r.id in scope.bindings for r in iter_refs(value)):
+            value = map_refs(value, lambda r, s=scope: s.bindings[r.id])
+            scope = draft.graph.scopes[up]  # it only passes through: the cut is in the caller
             continue
-        if _shortened(draft, step, scope, value):
-            scope, value = draft.graph.scopes[up], Ref(call.id)
+        if scope.output.args[:1] == (value,):
+            scope, value = draft.graph.scopes[up], Ref(call)  # it is what the scope returns
             continue
-        scope = draft.open_into(outer, call.id)
-        draft.set_scope(scope)
-        opened = True
-    out = scope.output
-    if out.args[:1] == (value,) and not opened:
+        if not _shortened(draft, step, scope, value):
+            place = name[len(scope.path) + 1 :] if name.startswith(scope.path + ".") else name
+            _rewired(draft, step, scope, value, before, place, f"{scope.path}: ends {words}", shape)
+        scope, value = draft.graph.scopes[up], Ref(call)
+    if scope.output.args[:1] == (value,):
         _claim(draft, step, source)
         return
-    if not opened and draft.edits == kept_edits:
-        last = _tail(draft, scope, value)
-        if last is not None:
-            path = last.target
-            comment = _dropped(draft, path, scope, value)
-            draft.assign(
-                Assign(step, comment, path, parse("nn.Identity()")), path, nn.Identity(), "Identity"
-            )
-            _claim(draft, step, source)
-            return
-    changed = rewrite.returning(scope, value)
-    draft.set_scope(changed)
-    gone = [n for n in base.root.nodes if n.id in before_ids and not n.glue and n.kind != "output"
-            and n.id not in {m.id for m in changed.nodes} and not _inside(draft, n, changed)]  # fmt: skip
-    lost = params_before - parameters(draft)
-    names = [_word(n) for n in gone]
-    shape = shape_text(node.shape, batch_of(draft.base)) if node.shape else ""
-    comment = f"cut {words}: " + _goes(names, lost)
-    into = shape_text(
-        next((n.shape for n in changed.inputs if n.shape), None), batch_of(draft.base)
-    )
-    name = words.partition(" ")[2]
-    upto = "up to" if words.startswith("after") else "up to what enters"
-    doc = f"{upto} `{name}`" + (f": {into} → {_shape_of(changed, value, draft)}" if shape else "")
-    suffix = ("To" if words.startswith("after") else "Before") + camel(name)
-    draft.rewire(changed, step, suffix=suffix, doc=doc, comment=comment)
+    last = _tail(draft, scope, value)
+    if last is not None and len(draft.edits) == edits and not draft.rewires:
+        path = last.target
+        draft.assign(
+            Assign(step, _dropped(draft, path, scope, value), path, parse("nn.Identity()")),
+            path, nn.Identity(), "Identity",
+        )  # fmt: skip
+    else:
+        held = parameters(draft)
+        kept = {n.id for n in rewrite.returning(scope, value).nodes}
+        gone = [n for n in scope.nodes if n.id not in kept and not n.glue]
+        _rewired(draft, step, scope, value, before, name, "", shape)
+        rewire = draft.rewires[""]
+        comment = f"cut {words}: " + _goes([_word(n) for n in gone], held - parameters(draft))
+        draft.rewires[""] = dataclasses.replace(rewire, comments=(*rewire.comments[:-1], comment))
     _claim(draft, step, source)
 
 
-def _shape_of(scope: Scope, value: Any, draft: Draft) -> str:
-    if isinstance(value, Ref):
-        return shape_text(scope.by_id[value.id].shape, batch_of(draft.base))
-    return ", ".join(
-        shape_text(scope.by_id[r.id].shape, batch_of(draft.base)) for r in iter_refs(value)
-    )
+def _rewired(
+    draft: Draft,
+    step: int,
+    scope: Scope,
+    value: Any,
+    before: bool,
+    place: str,
+    comment: str,
+    shape: str,
+) -> None:
+    """The class of a scope that ends at `value`."""
+    batch = batch_of(draft.base)
+    into = next((n.shape for n in scope.inputs if n.shape), None)
+    upto = f"{'up to what enters' if before else 'up to'} `{place}`"
+    draft.rewire(
+        rewrite.returning(scope, value), step,
+        suffix=("Before" if before else "To") + camel(place),
+        doc=f"{upto}: {shape_text(into, batch)} → {shape}", comment=comment,
+    )  # fmt: skip
 
 
-def _inside(draft: Draft, node: Node, changed: Scope) -> bool:
-    """Whether a scope call was opened rather than dropped."""
-    if node.child is None:
-        return False
-    inner = (
-        {n.id for n in draft.base.scopes[node.child].nodes}
-        if node.child in draft.base.scopes
-        else set()
-    )
-    deep = {n.id for n in changed.nodes}
-    return bool(inner & deep) or any(
-        k.startswith(node.child + ".") and {n.id for n in s.nodes} & deep
-        for k, s in draft.base.scopes.items()
+def _shapes(draft: Draft, scope: Scope, value: Any) -> str:
+    """The shapes of a value, as it is made."""
+    batch, parts = batch_of(draft.base), []
+    for ref in iter_refs(value):
+        made = draft.graph.sources(scope.key, ref)
+        node = draft.graph.by_id[made[0]] if len(made) == 1 else scope.by_id[ref.id]
+        parts.append(shape_text(node.shape, batch))
+    return (
+        parts[0] if len(parts) == 1 else f"{len(parts)} values, {', '.join(dict.fromkeys(parts))}"
     )
 
 
@@ -214,7 +211,7 @@ def _shortened(draft: Draft, step: int, scope: Scope, value: Any) -> bool:
     if len(draft.calls_of(scope.path)) != 1:
         return False
     module = draft.module(scope.path)
-    if type(module) is not nn.Sequential or node.step is not None:
+    if node.step is not None:
         return False
     names = list(module._modules)
     keep = names.index(node.target.rpartition(".")[2]) + 1

@@ -45,6 +45,8 @@ class Insert(Operation):
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if not nodes or any(n.kind not in ("module", "function", "method", "input") for n in nodes):
             return []
+        if any(len(n.outputs) > 1 for n in nodes):
+            return []  # a tuple or a dict of tensors: pick the part that is meant
         names = [{"call": call_name(draft.graph, n.id)} for n in nodes]
         where = names if len(names) > 1 else names[0]
         choices = _suggestions(nodes[0])

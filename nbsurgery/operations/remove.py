@@ -162,11 +162,9 @@ def shorten(draft: Draft, step: int, path: str, keep: int, comment: str | None =
     params = sum(p.numel() for n in names[keep:] for p in container._modules[n].parameters())
     what = "layers" if isinstance(container, nn.ModuleList) else "modules"
     kind = _kinds(path, what)
-    comment = comment or (
-        f"keep the first {keep} of {len(names)} {kind}; {params:,} parameters go"
-        if params
-        else f"keep the first {keep} of {len(names)} {kind}"
-    )
+    kept = f"the first {keep}" if keep > 1 else "only the first"
+    lost = f"; {params:,} parameters go" if params else ""
+    comment = comment or f"keep {kept} of {len(names)} {kind}{lost}"
     draft._drop_below(tuple(gone), keep_old=False)
     draft.edits = [e for e in draft.edits if not (isinstance(e, Shorten) and e.path == path)]
     draft.edits.append(Shorten(step, comment, path, keep))
@@ -178,16 +176,18 @@ def shorten(draft: Draft, step: int, path: str, keep: int, comment: str | None =
         ]
         draft.edits.append(SetValue(step, "", value_path, value))
     for key in list(draft.graph.scopes):
+        if key not in draft.graph.scopes:  # it went with the end of the container
+            continue
         scope = draft.graph.scopes[key]
         for node in list(scope.nodes):
             if node.kind == "module" and node.target in gone:
-                source = _passed_on(draft, node)
+                source = _passed_on(scope.by_id[node.id])  # it may read another by now
                 scope = rewrite.bypassed(scope, node.id, source)
         if scope is not draft.graph.scopes[key]:
             draft.set_scope(rewrite.without_dead(scope))
 
 
-def _passed_on(draft: Draft, node: Node) -> str:
+def _passed_on(node: Node) -> str:
     if not node.refs:
         raise StepError(f"{node.name!r} reads no value that could take its place")
     return node.refs[0]

@@ -12,7 +12,7 @@ from ..errors import StepError
 from ..graph import Node, Ref, Scope
 from ..targets import call_name, one
 from .base import Field, Offer, Operation, need
-from .cut import _goes, _inside, _word, sources_of
+from .cut import _goes, _word, sources_of
 
 
 class Tap(Operation):
@@ -61,7 +61,7 @@ class Tap(Operation):
         value = {key: Ref(id) for key, id in picked.items()}
         if keep:
             value[keep] = original
-        changed = rewrite.returning(scope, value)
+        changed = rewrite.returning(scope, value, picked.values())
         names: dict[str, str] = {}
         for key, id in picked.items():
             changed, kept = _protected(changed, step, key, id)
@@ -167,6 +167,22 @@ def _meaning(draft: Draft, names: list[Any]) -> str:
     if words == [f"layer{i}" for i in range(1, 5)]:
         return "the outputs of its four stages"
     return f"the output{'s' if len(words) > 1 else ''} of {_listed([f'`{w}`' for w in words])}"
+
+
+def _inside(draft: Draft, node: Node, changed: Scope) -> bool:
+    """Whether a scope call was opened rather than dropped."""
+    if node.child is None:
+        return False
+    inner = (
+        {n.id for n in draft.base.scopes[node.child].nodes}
+        if node.child in draft.base.scopes
+        else set()
+    )
+    deep = {n.id for n in changed.nodes}
+    return bool(inner & deep) or any(
+        k.startswith(node.child + ".") and {n.id for n in s.nodes} & deep
+        for k, s in draft.base.scopes.items()
+    )
 
 
 OPERATION = Tap()
