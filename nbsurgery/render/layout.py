@@ -52,13 +52,15 @@ class Shape:
 class Link:
     """An edge between items by index; ``-1 - k`` is port `k` of the level itself.
 
-    ``exit`` and ``entry`` number the port of an open module at either end, else -1.
+    ``exit`` and ``entry`` number the port of an open module at either end, else -1; ``value``
+    tells the values apart that one item gives.
     """
 
     a: int
     b: int
     exit: int = -1
     entry: int = -1
+    value: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +162,15 @@ def plan(problem: Problem) -> Plan:
             result.spine.add(best[v])
             v = ends[best[v]][0]
 
-    def made_of(v: int, a: int) -> bool:
-        """Whether `a` lies on the longest way to `v`: the value that the branch works on."""
-        while v != a and best[v] is not None:
-            v = ends[best[v]][0]
-        return v == a
+    def made_of(long: int, short: int) -> bool:
+        """Whether what `short` takes away lies on the longest way that ends in `long`."""
+        link: int | None = long
+        while link is not None and ends[link][0] != ends[short][0]:
+            link = best[ends[link][0]]
+        return link is not None and problem.links[link].value == problem.links[short].value
 
     for short, long in problem.pairs:
-        if made_of(ends[long][0], ends[short][0]) and ends[long][0] != ends[short][0]:
+        if made_of(long, short) and ends[long][0] != ends[short][0]:
             result.skips.add(short)
     for v in range(n):
         kind, arriving = problem.shapes[v].merge, inward[v]
@@ -181,7 +184,7 @@ def plan(problem: Problem) -> Plan:
             way.append(inward[a][0])
             a = ends[inward[a][0]][0]
         # a shortcut leaves from a value that the long branch is made of
-        if made_of(ends[long][0], a) and (kind == "add" or len(way) == 1):
+        if made_of(long, way[-1]) and (kind == "add" or len(way) == 1):
             result.skips.update(way)
 
     for v in range(n):

@@ -16,6 +16,7 @@ from ..graph import Graph, Node, Ref, Scope, Tensor, built_item, iter_refs
 from . import style
 
 _READ = ("parameter", "constant")
+_APART = 4  # a list of more values than this enters through one port
 ADDS = frozenset(("add", "iadd", "add_", "radd"))
 _SIZES = frozenset(
     [
@@ -48,12 +49,12 @@ class Edge:
     """A value on its way between two drawn nodes of one scope.
 
     Attributes:
-        source: Node id, or the id of an input node of the scope (then `leaves` is false and the
-            source is a port).
+        source: Node id, or a port through which the value enters the scope (see `entry`).
         target: Node id, or ``None`` for the scope's own output ports.
         values: Ids of the flat nodes that make what passes.
         exit: For a source that is the call of a scope: the value's id, which names its output port.
-        entry: For a target that is the call of a scope: the input node's id, which names its port.
+        entry: For a target that is the call of a scope: its port. That is the input node's id, and
+            the value's after a bar where a list of a few values enters.
     """
 
     source: str
@@ -73,7 +74,7 @@ class Level:
     folded: dict[str, list[Node]] = field(default_factory=dict)
     ins: list[str] = field(default_factory=list)
     outs: list[str] = field(default_factory=list)
-    entries: dict[str, list[str]] = field(default_factory=dict)
+    entries: dict[str, dict[str, None]] = field(default_factory=dict)
 
 
 def _is_size(node: Node) -> bool:
@@ -156,10 +157,10 @@ class Levels:
         level = Level(key)
         root = key == ""
         if root:
-            allowed = {n.id for n in scope.inputs}
+            allowed = dict.fromkeys(n.id for n in scope.inputs)
         else:
             up = graph.parent(key)
-            allowed = set(self.level(up).entries.get(scope.caller, ())) if up is not None else set()
+            allowed = self.level(up).entries.get(scope.caller, {}) if up is not None else {}
         drawn = {}
         for node in scope.nodes:
             if node.kind in ("input", "output"):
@@ -179,11 +180,15 @@ class Levels:
                             if target.child is None or target.child not in graph.scopes:
                                 level.folded.setdefault(target.id, []).append(node)
                             continue
+                    values = (node.id,) if node.kind in _READ else self._values(key, node, path)
                     if node.kind == "input" and node.id not in allowed:
-                        if target is not None and not size:
+                        ports = [(f"{node.id}|{v}", v) for v in values]
+                        ports = [(port, v) for port, v in ports if port in allowed]
+                        for port, value in ports:
+                            rows.append((size, port, entry, None, (value,)))
+                        if not ports and target is not None and not size:
                             self._fold_outer(level, key, node, target)
                         continue
-                    values = (node.id,) if node.kind in _READ else self._values(key, node, path)
                     if not values:
                         continue
                     if node.child is not None and node.child in graph.scopes:
@@ -193,7 +198,17 @@ class Levels:
                         rows.append((size, node.id, entry, None, values))
             # a size that is read is no data: an edge for it would make a chain of what is none
             rows = [row for row in rows if not row[0]]
+            into: dict[str | None, dict[str, None]] = {}
+            for _, _, entry, _, values in rows:
+                into.setdefault(entry, {}).update(dict.fromkeys(values))
             for _, source, entry, exit, values in rows:
+                if entry is not None and 1 < len(into[entry]) <= _APART:
+                    # a list of a few values: each has a port of its own
+                    for value in values:
+                        port = f"{entry}|{value}"
+                        edges.setdefault((source, target.id, exit, port), []).append(value)
+                        level.entries.setdefault(target.id, {}).setdefault(port)
+                    continue
                 if target is None:
                     for value in values:
                         if value not in level.outs:
@@ -202,9 +217,7 @@ class Levels:
                     continue
                 edges.setdefault((source, target.id, exit, entry), []).extend(values)
                 if entry is not None:
-                    ports = level.entries.setdefault(target.id, [])
-                    if entry not in ports:
-                        ports.append(entry)
+                    level.entries.setdefault(target.id, {}).setdefault(entry)
 
         for node in list(drawn.values()):
             child = graph.scopes.get(node.child) if node.child is not None else None
@@ -227,7 +240,7 @@ class Levels:
             shown = [n for n in scope.inputs if n.id in used or n.outputs]
             level.nodes = shown + [n for n in drawn.values()]
         else:
-            level.ins = [n.id for n in scope.inputs if n.id in used]
+            level.ins = [port for port in allowed if port in used]
             level.nodes = [n for n in scope.nodes if n.id in drawn]
         level.edges = [
             Edge(

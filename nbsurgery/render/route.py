@@ -87,13 +87,15 @@ class Way:
 
     def crossings(self, other: Way) -> int:
         """How often two ways cross."""
-        total = 0
-        for one, two in ((self, other), (other, self)):
-            levels = two.levels()
-            if levels:
-                for x, top, bottom in one.verticals():
-                    total += sum(a + 1 < x < b - 1 and top < y < bottom for y, a, b in levels)
-        return total
+        return _crossed(self.verticals(), other.levels()) + _crossed(
+            other.verticals(), self.levels()
+        )
+
+
+def _crossed(verticals: Sequence, levels: Sequence) -> int:
+    return sum(
+        a + 1 < x < b - 1 and top < y < bottom for y, a, b in levels for x, top, bottom in verticals
+    )
 
 
 class Router:
@@ -107,7 +109,8 @@ class Router:
         self.rects = sorted(rects, key=lambda r: r[1])
         self.tops = [r[1] for r in self.rects]
         self.tallest = max((r[3] - r[1] for r in self.rects), default=0.0)
-        self.taken: list[tuple[object, Way]] = []
+        self.taken: list[tuple[object, list, list]] = []  # group, verticals, levels
+        self.near: dict[int, list[tuple[float, float, float, object]]] = {}  # verticals by x
 
     def _between(self, top: float, bottom: float) -> Sequence[tuple[float, float, float, float]]:
         first = bisect.bisect_left(self.tops, top - self.tallest - 1)
@@ -135,11 +138,10 @@ class Router:
         return self.free(x, y, x, way.y1, clear)
 
     def _crowded(self, x: float, top: float, bottom: float, group: object) -> bool:
-        for other, way in self.taken:
-            if other == group:
-                continue
-            for ox, a, b in way.verticals():
-                if abs(ox - x) < _NEAR and a < bottom - 1 and b > top + 1:
+        column = int(x // _NEAR)
+        for near in (column - 1, column, column + 1):
+            for ox, a, b, other in self.near.get(near, ()):
+                if a < bottom - 1 and b > top + 1 and abs(ox - x) < _NEAR and other != group:
                     return True
         return False
 
@@ -147,11 +149,13 @@ class Router:
         cost = 14.0 * len(way.jogs)
         for jog in way.jogs:
             cost += abs(jog.x1 - jog.x0)
+        verticals = way.verticals()
         if count:
-            for other, taken in self.taken:
+            levels = way.levels()
+            for other, its_verticals, its_levels in self.taken:
                 if other != group:
-                    cost += 30 * way.crossings(taken)
-        for x, top, bottom in way.verticals():
+                    cost += 30 * (_crossed(verticals, its_levels) + _crossed(its_verticals, levels))
+        for x, top, bottom in verticals:
             if bottom - top > GAP and self._crowded(x, top, bottom, group):
                 cost += 60
         return cost
@@ -235,7 +239,10 @@ class Router:
 
     def take(self, way: Way, group: object) -> None:
         """Remember a way, so that later ones keep clear of it."""
-        self.taken.append((group, way))
+        verticals = way.verticals()
+        self.taken.append((group, verticals, way.levels()))
+        for x, top, bottom in verticals:
+            self.near.setdefault(int(x // _NEAR), []).append((x, top, bottom, group))
 
 
 def spread(ways: Sequence[tuple[object, Way]]) -> None:

@@ -429,7 +429,7 @@ class _Composer:
         level, items = each.level, each.items
         ins = {p: k for k, p in enumerate(level.ins)}
         outs = {v: k for k, v in enumerate(level.outs)}
-        found: dict[Link, list] = {}
+        found: dict[tuple[int, int, int, int], list] = {}
         for edge in level.edges:
             exit = entry = -1
             if edge.source in ins:
@@ -452,8 +452,15 @@ class _Composer:
                     entry = inner.ins.index(edge.entry)
             if a == b and a >= 0:
                 continue
-            found.setdefault(Link(a, b, exit, entry), []).append(edge)
-        each.links = list(found.items())
+            found.setdefault((a, b, exit, entry), []).append(edge)
+        numbers: dict[tuple[int, str], int] = {}
+        given: dict[int, int] = {}
+        each.links = []
+        for (a, b, exit, entry), came in found.items():
+            value = (a, came[0].values[0])
+            if value not in numbers:
+                numbers[value] = given[a] = given.get(a, -1) + 1
+            each.links.append((Link(a, b, exit, entry, numbers[value]), came))
         pairs = []
         for k, item in enumerate(items):
             if item.kind not in ("box", "group"):
@@ -473,7 +480,7 @@ class _Composer:
         least = 0 if root else self.title(each)
         return Problem(
             tuple(item.shape for item in items),
-            tuple(found),
+            tuple(link for link, _ in each.links),
             len(level.ins),
             len(level.outs),
             layout.rounded(least),
