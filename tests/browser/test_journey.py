@@ -2,15 +2,12 @@
 
 import pytest
 
-OPEN = "\n".join(
-    [
-        "import torch, torchvision",
-        "import nbsurgery as nbs",
-        "torch.set_num_threads(1)",
-        "model = torchvision.models.resnet18(weights=None).eval()",
-        "x = torch.randn(2, 3, 64, 64)",
-    ]
-)
+OPEN = """\
+import torch, torchvision
+import nbsurgery as nbs
+torch.set_num_threads(1)
+model = torchvision.models.resnet18(weights=None).eval()
+x = torch.randn(2, 3, 64, 64)"""
 SHOW = "surgery = nbs.Surgery(model, x); surgery"
 USE = "print(tuple(model(x).shape))"
 

@@ -1,0 +1,192 @@
+"""The widget on a real model and the real session, without a browser."""
+
+import json
+
+import ipywidgets
+import pytest
+import torch
+from torch import nn
+
+import nbsurgery as nbs
+
+
+class Small(nn.Module):
+    """A stem, a block with a skip, a head."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.block = Block()
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = self.block(self.stem(x))
+        return self.head(x.mean((2, 3)))
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(8, 8, 3, padding=1)
+        self.act = nn.ReLU()
+
+    def forward(self, x):
+        return self.act(self.conv(x) + x)
+
+
+@pytest.fixture
+def model():
+    return Small().eval()
+
+
+@pytest.fixture
+def x():
+    return torch.randn(2, 3, 8, 8)
+
+
+@pytest.fixture
+def surgery(model, x):
+    return nbs.Surgery(model, x)
+
+
+def test_every_trait_is_json(surgery):
+    """What is sent to the page can be sent."""
+    surgery.replace("head", "nn.Linear(old.in_features, 2)")
+    state = {
+        k: v for k, v in surgery.get_state().items() if not k.startswith(("_anywidget", "layout"))
+    }
+    for name in ("_scene", "steps", "report", "code", "selection", "_can", "_notice"):
+        json.dumps(state[name], allow_nan=False)
+
+
+def test_every_thing_drawn_can_be_asked_about(surgery):
+    """For each name in the picture the panel has facts and a list of operations."""
+    methods = surgery._methods()
+    methods["expand_to"](9)
+
+    def names(item):
+        yield from item.get("scopes", [])
+        if "node" in item:
+            yield item["node"]
+        for child in (*item.get("items", ()), *item.get("rows", ())):
+            yield from names(child)
+
+    found = list(names(surgery._scene["group"]))
+    assert {"x", "stem", "block.conv", "block.add", "head"} <= set(found)
+    for name in found:
+        assert methods["facts"]([name])["title"] == name
+        json.dumps(methods["offers"]([name]))
+
+
+def test_edit_and_back(surgery, model, x):
+    """An edit shows in code, steps, report and picture; undo takes all of it back; the model is as before."""
+    before = dict(model.named_modules())
+    first = surgery._scene
+    surgery.replace("head", "nn.Linear(old.in_features, 2)")
+    assert surgery.code.endswith("model.head = nn.Linear(model.head.in_features, 2)\n")
+    assert surgery.diff == {"head": "changed"}
+    assert surgery.report["ok"] and surgery.report["facts"]
+    assert surgery.build()(x).shape == (2, 2)
+    surgery.undo()
+    assert surgery.diff == {} and surgery.steps == []
+    assert surgery._scene["group"] == first["group"]
+    assert dict(model.named_modules()) == before
+
+
+def test_added_and_removed_are_marked(surgery):
+    """What an insert made is added; what a cut took away is marked in the picture before."""
+    surgery.insert("nn.Dropout(0.5)", after="block.add")
+    assert surgery.diff["block.dropout"] == "added"
+    surgery.cut(after="block")
+    assert surgery.diff["head"] == "removed"
+    surgery._ask_view("before")
+    rows = [r for i in surgery._scene["group"]["items"] if i["kind"] == "card" for r in i["rows"]]
+    assert {r["node"]: r["diff"] for r in rows}["head"] == "removed"
+
+
+def test_a_refused_edit_changes_nothing(surgery):
+    """The traits are as before, the error is one of ours."""
+    before = surgery.get_state()
+    with pytest.raises(nbs.SurgeryError, match="heed"):
+        surgery.replace("heed", "nn.Identity()")
+    with pytest.raises(nbs.SurgeryError):
+        surgery.replace("stem", "nn.Conv2d(3, 9, 3, padding=1)")
+    assert surgery.get_state() == before
+
+
+def test_save_and_load(surgery, x, tmp_path):
+    """The recipe of one model, done again on another."""
+    surgery.replace("head", "nn.Linear(old.in_features, 2)")
+    surgery.save(tmp_path / "recipe.json")
+    other = nbs.Surgery.load(tmp_path / "recipe.json", Small(), x)
+    assert other.code == surgery.code
+
+
+def test_a_step_that_does_not_fit_is_told_when_loading(surgery, x, tmp_path):
+    """It is marked in the list and warned about."""
+    surgery.remove("block")
+    surgery.save(tmp_path / "recipe.json")
+    with pytest.warns(UserWarning, match="block"):
+        other = nbs.Surgery.load(tmp_path / "recipe.json", nn.Sequential(nn.Conv2d(3, 4, 1)), x)
+    assert other.steps[0]["state"] == "failed"
+
+
+def test_pictures_as_files(surgery, tmp_path):
+    """SVG, page and DOT are written, and hold the names."""
+    svg = surgery.to_svg(tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text() == svg and "stem" in svg
+    surgery.replace("head", "nn.Linear(old.in_features, 2)")
+    page = surgery.to_html(tmp_path / "a.html")
+    assert "nn.Linear(model.head.in_features, 2)" in page and "<svg" in page
+    assert "digraph" in surgery.to_dot()
+
+
+def test_before_and_after(surgery):
+    """Both are graphs that people hold in code."""
+    surgery.replace("head", "nn.Linear(old.in_features, 2)")
+    assert surgery.before["head"].shape == (2, 5)
+    assert surgery.after["head"].shape == (2, 2)
+
+
+def test_it_is_a_widget(surgery):
+    """It stands in a box; its traits are observed and linked."""
+    seen = []
+    surgery.observe(lambda change: seen.append(change["new"]), "code")
+    label = ipywidgets.Text()
+    ipywidgets.dlink((surgery, "code"), (label, "value"))
+    box = ipywidgets.VBox([surgery, label])
+    surgery.remove("block.act")
+    assert box.children[0] is surgery
+    assert seen == [surgery.code] and label.value == surgery.code
+
+
+def test_a_model_that_fails_is_shown_up_to_there(x):
+    """The widget opens on what ran, with the model's own error above it."""
+
+    class Broken(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Conv2d(3, 4, 1)
+            self.b = nn.Conv2d(5, 6, 1)
+
+        def forward(self, x):
+            return self.b(self.a(x))
+
+    surgery = nbs.Surgery(Broken(), x)
+    assert surgery._notice["kind"] == "failed"
+    assert "5 channels" in surgery._notice["text"]
+    rows = [r for i in surgery._scene["group"]["items"] if i["kind"] == "card" for r in i["rows"]]
+    assert {r["node"]: r["failed"] for r in rows} == {"a": False, "b": True}
+    with pytest.raises(nbs.SurgeryError):
+        surgery.remove("a")
+
+
+def test_running_the_code_is_noticed(surgery, model):
+    """Once the variable holds the edited model the widget says so, and can go on from it."""
+    surgery.replace("head", "nn.Linear(old.in_features, 2)")
+    exec(surgery.code, {"model": model})  # noqa: S102 - as the notebook does
+    surgery._look_outside()
+    assert surgery._notice["kind"] == "changed"
+    surgery.rebase()
+    assert surgery._notice == {} and surgery.steps == []
+    assert surgery.before["head"].shape == (2, 2)
