@@ -74,16 +74,19 @@ class Fakes:
         return self.mode.from_tensor(tensor, static_shapes=True)
 
     def exchange(self, modules: list[nn.Module]) -> None:
-        """Put fake weights in place of meta ones; the snapshot of the modules puts them back."""
-        made: dict[int, Any] = {}
+        """Put fake weights and buffers in place of the model's own, so that no write reaches those.
+
+        The snapshot of the modules puts them back.
+        """
+        made: dict[int, tuple] = {}
         for module in modules:
             for table in (module._parameters, module._buffers):
                 for name, value in table.items():
-                    if value is None or not value.is_meta:
+                    if value is None:
                         continue
                     if id(value) not in made:
                         fake = self.tensor(value)
-                        if isinstance(value, nn.Parameter):
+                        if isinstance(value, nn.Parameter) and not isinstance(fake, nn.Parameter):
                             with self.mode:
                                 fake = nn.Parameter(fake, requires_grad=value.requires_grad)
                         made[id(value)] = (fake, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import inspect
 from types import MappingProxyType
 
 from nbsurgery.capture import frames
@@ -22,6 +23,11 @@ def freeze(tape, error: Exception | None = None) -> Graph:
         for step in scope.nodes:
             if step.kind == "module":
                 totals[id(step.module)] += 1
+    for scope in tape.scopes.values():
+        if failure is None and any(step.failed for step in scope.nodes):
+            tape.cloud(scope, "it catches an error that an operation raised in this run")
+        if _hooks_changed(scope):
+            tape.cloud(scope, "a forward hook changes its values")
     live = _live(tape, needed, failure is not None)
     order = _execution_order(tape)
     numbers: dict[str, int] = {}
@@ -48,6 +54,20 @@ def freeze(tape, error: Exception | None = None) -> Graph:
             MappingProxyType({k: v for k, v in scope.places.items() if k in inputs}),
         )
     return Graph(scopes, tuple(_specialisations(tape)), tape.how, failure)
+
+
+def _hooks_changed(scope) -> bool:
+    """Whether hooks of a module that is a scope performed operations of their own."""
+    module = scope.module
+    if not (module._forward_hooks or module._forward_pre_hooks):
+        return False
+    forward = getattr(type(module), "forward", None)
+    code = getattr(inspect.unwrap(forward), "__code__", None) if forward is not None else None
+    return any(
+        step.frames and all(entry[0] is not code for entry in step.frames)
+        for step in scope.nodes
+        if step.kind in ("function", "method", "module") and not step.glue
+    )
 
 
 def _live(tape, needed: set[str], keep_all: bool) -> set[str]:

@@ -201,7 +201,7 @@ def _make(function) -> Plan:
         attribute = getattr(function.__self__, "__name__", "")
         if name == "__get__":
             made = Plan("size" if attribute in _SIZES else "read", attribute, attribute)
-            made.skip = attribute in _SKIP
+            made.skip = attribute in _SKIP or attribute == "grad"
         else:
             made = Plan("function", "setattr", attribute)
             made.setter = True

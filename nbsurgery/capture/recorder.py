@@ -223,7 +223,7 @@ class Tape:
             return ref
         place = self.attributes().get(id(value))
         if place is not None and place[0] is value:
-            path, keys = place[1], place[2]
+            path, keys = self.nearest(scope, place[1]), place[2]
             if not keys:
                 return self.parameter(scope, path, value)
             node = Ref(self.parameter_node(scope, path, None).id)
@@ -308,7 +308,7 @@ class Tape:
         return ref
 
     def attributes(self) -> dict[int, tuple]:
-        """Tensors and objects that modules hold as plain attributes: id to (value, path, keys)."""
+        """Tensors and objects that modules hold as plain attributes: id to (value, paths, keys)."""
         if self._attributes is None:
             table: dict[int, tuple] = {}
             for module in self.modules:
@@ -319,7 +319,10 @@ class Tape:
                         continue
                     if isinstance(value, (nn.Module, type, types.FunctionType)):
                         continue
-                    table.setdefault(id(value), (value, prefix + name, ()))
+                    # one config hangs on many modules: the nearest path is the one to read
+                    entry = table.setdefault(id(value), (value, [], ()))
+                    if not entry[2]:
+                        entry[1].append(prefix + name)
                     items = ()
                     if isinstance(value, (list, tuple)):
                         items = enumerate(value)
@@ -327,7 +330,7 @@ class Tape:
                         items = value.items()
                     for key, item in items:
                         if isinstance(item, torch.Tensor):
-                            table.setdefault(id(item), (item, prefix + name, (key,)))
+                            table.setdefault(id(item), (item, [prefix + name], (key,)))
             self._attributes = table
         return self._attributes
 
@@ -382,7 +385,7 @@ class Tape:
             return ref or self.unknown(scope, value, f"an object of type {type(value).__name__}")
         place = self.attributes().get(id(value))
         if place is not None and place[0] is value and not place[2] and not tensors_in(value):
-            node = self.parameter_node(scope, place[1], None)
+            node = self.parameter_node(scope, self.nearest(scope, place[1]), None)
             node.glue = True
             return Ref(node.id)
         if isinstance(value, list):
