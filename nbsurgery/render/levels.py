@@ -16,7 +16,7 @@ from ..graph import Graph, Node, Ref, Scope, Tensor, built_item, iter_refs
 from . import style
 
 _READ = ("parameter", "constant")
-_APART = 4  # a list of more values than this enters through one port
+_APART = 4  # a list of more values than this enters through one port, even if it is taken apart
 ADDS = frozenset(("add", "iadd", "add_", "radd"))
 _SIZES = frozenset(
     [
@@ -54,7 +54,7 @@ class Edge:
         values: Ids of the flat nodes that make what passes.
         exit: For a source that is the call of a scope: the value's id, which names its output port.
         entry: For a target that is the call of a scope: its port. That is the input node's id, and
-            the value's after a bar where a list of a few values enters.
+            the value's after a bar where the items of a short list enter one by one.
     """
 
     source: str
@@ -84,6 +84,13 @@ def _is_size(node: Node) -> bool:
     if node.type == "getattr":
         return len(node.args) == 2 and node.args[1] in _SIZES
     return node.value is not None or node.type in _SIZES
+
+
+def _plumbing(node: Node) -> bool:
+    """Whether a node is looked through."""
+    if node.kind in ("input", "output"):
+        return False
+    return node.glue or (node.kind in ("function", "method") and _is_size(node))
 
 
 class Levels:
@@ -128,7 +135,7 @@ class Levels:
         node = self.by_id.get(arg.id)
         if node is None:
             return
-        if node.glue and node.kind not in ("input", "output"):
+        if _plumbing(node):
             size = size or _is_size(node)
             access = node.type in ("getitem", "getattr") and len(node.args) == 2
             if access and not size and not isinstance(node.args[1], Ref):
@@ -141,6 +148,13 @@ class Levels:
                 yield from self._producers(ref, (), size, seen)
             return
         yield node, path, size
+
+    def _taken_apart(self, input: str) -> bool:
+        """Whether a scope uses the items of one of its inputs one by one: each then has its port."""
+        return any(
+            _plumbing(n) and n.type in ("getitem", "getattr") and n.outputs and input in n.refs
+            for n in self.graph.scopes[self.by_id[input].scope].nodes
+        )
 
     def _values(self, scope: str, node: Node, path: tuple) -> tuple[str, ...]:
         """Flat ids of what `node` gives; parameters are left out, they are drawn where they are read."""
@@ -165,7 +179,7 @@ class Levels:
         for node in scope.nodes:
             if node.kind in ("input", "output"):
                 continue
-            if not node.glue and node.kind not in _READ:
+            if not _plumbing(node) and node.kind not in _READ:
                 drawn[node.id] = node
         edges: dict[tuple, list[str]] = {}
 
@@ -202,8 +216,11 @@ class Levels:
             for _, _, entry, _, values in rows:
                 into.setdefault(entry, {}).update(dict.fromkeys(values))
             for _, source, entry, exit, values in rows:
-                if entry is not None and 1 < len(into[entry]) <= _APART:
-                    # a list of a few values: each has a port of its own
+                if (
+                    entry is not None
+                    and 1 < len(into[entry]) <= _APART
+                    and self._taken_apart(entry)
+                ):
                     for value in values:
                         port = f"{entry}|{value}"
                         edges.setdefault((source, target.id, exit, port), []).append(value)
