@@ -20,7 +20,6 @@ from nbsurgery.emit.names import import_block
 from nbsurgery.emit.printer import print_class
 from nbsurgery.errors import EmissionError
 
-
 _GUARD = "RuntimeError: this forward "
 
 
@@ -77,7 +76,7 @@ def load(row: Row, printed) -> type:
     """The printed class, executed alone."""
     space: dict = {"__name__": "emitted"}
     row.text = import_block(printed.imports) + "\n\n\n" + printed.text + "\n"
-    exec(compile(row.text, f"<{row.type}>", "exec"), space)
+    exec(compile(row.text, f"<{row.type}>", "exec"), space)  # noqa: S102 - what it is for
     return space["Printed"]
 
 
@@ -157,9 +156,8 @@ def check(model, args, kwargs=None, *, graph, others=(), train=True, form="copy"
             label = "train" if mode else "eval"
             if found := difference(expected[0], out):
                 return f"{label}: {found}"
-            if len(graph.scopes) == len(classes) and form == "sub":
-                if found := difference(expected[1], state):
-                    return f"{label}, buffers: {found}"
+            if form == "sub" and (found := difference(expected[1], state)):
+                return f"{label}, buffers: {found}"
         return None
 
     printed_rows = [r for r in rows if r.text is not None and r.wrong is None]
@@ -279,7 +277,12 @@ def main(names: list[str]) -> None:
         guarded = [r for r in rows if r.guarded]
         refused = [r for r in rows if r.refused]
         bad = [r for r in rows if r.wrong]
-        counts = dict(exact=len(good), guarded=len(guarded), refused=len(refused), wrong=len(bad))
+        counts = {
+            "exact": len(good),
+            "guarded": len(guarded),
+            "refused": len(refused),
+            "wrong": len(bad),
+        }
         total.update(scopes=len(rows), **counts)
         print(f"{name:24s} {len(rows):3d} scopes {counts}", flush=True)
         tally = collections.Counter(

@@ -32,8 +32,9 @@ _INFIX = {
     operator.ge: ">=", operator.eq: "==", operator.ne: "!=", operator.is_: "is",
     operator.is_not: "is not",
 }  # fmt: skip
+# A product of matrices gets parentheses inside other products: people write them.
 _LEVEL = {
-    "**": 14, "@": 12, "*": 12, "/": 12, "//": 12, "%": 12, "+": 11, "-": 11, "<<": 10, ">>": 10,
+    "**": 14, "@": 11.9, "*": 12, "/": 12, "//": 12, "%": 12, "+": 11, "-": 11, "<<": 10, ">>": 10,
     "&": 9, "^": 8, "|": 7, "<": 6, "<=": 6, ">": 6, ">=": 6, "==": 6, "!=": 6, "is": 6, "is not": 6,
 }  # fmt: skip
 _METHOD_INFIX = {
@@ -370,7 +371,10 @@ class Writer:
             "" if part is None else self.text(part, 7)
             for part in (index.start, index.stop, index.step)
         )
-        return f"{start}:{stop}" + (f":{step}" if step else "")
+        parts = [start, stop, step] if step else [start, stop]
+        if all(re.fullmatch(r"-?\w*", part) for part in parts):
+            return ":".join(parts)
+        return " : ".join(parts).strip()  # as ruff does where a bound is an expression
 
     # ------------------------------------------------------------------ operations
 
@@ -677,9 +681,9 @@ def _drop_defaults(function, args: list, kwargs: dict) -> dict:
         default = by_name[name].default if name in by_name else inspect._empty
         if name == "_stacklevel":
             continue
-        if default is not inspect._empty and not isinstance(value, Ref):
-            if type(value) is type(default) and value == default:
-                continue
+        plain = default is not inspect._empty and not isinstance(value, Ref)
+        if plain and type(value) is type(default) and value == default:
+            continue
         kept[name] = value
     while kept and len(args) < len(parameters):
         parameter = parameters[len(args)]

@@ -49,11 +49,11 @@ def out_of_place(writer: Writer) -> None:
     """``out += identity`` becomes ``out = out + identity`` where nobody can tell the difference."""
     changed = []
     for node in writer.nodes:
-        if is_inplace_statement(writer, node) and node.target in _OUT_OF_PLACE:
-            if _private(writer, node):
-                node = node.with_(
-                    kind="function", target=_OUT_OF_PLACE[node.target], writes=(), impure=False
-                )
+        inplace = is_inplace_statement(writer, node) and node.target in _OUT_OF_PLACE
+        if inplace and _private(writer, node):
+            node = node.with_(
+                kind="function", target=_OUT_OF_PLACE[node.target], writes=(), impure=False
+            )
         changed.append(node)
     writer.load(changed)
 
@@ -195,13 +195,23 @@ class Plan:
         elif isinstance(names, list) and "*" not in names:
             subscript = isinstance(own, ast.Subscript) and node.target is not operator.getitem
             items = [u for u in self._items(node) if isinstance(u.args[1], int)]
-            every = items and len(items) == len(self.w.users[node.id])
-            if every and not subscript and max(u.args[1] for u in items) < len(names):
-                self.unpack[node.id] = (names, {u.args[1]: u for u in items})
-                for item in items:
-                    if isinstance(names[item.args[1]], str):
-                        self.wish[item.id] = names[item.args[1]]
+            if not subscript:
+                self._unpacked(node, names, items)
         self._item_names(node, file, widest, own)
+
+    def _unpacked(self, node: Node, names: list, items: list[Node]) -> None:
+        if not items or len(items) != len(self.w.users[node.id]) or "*" in names:
+            return
+        if max(u.args[1] for u in items) >= len(names):
+            return
+        self.unpack[node.id] = (names, {u.args[1]: u for u in items})
+        for item in items:
+            name = names[item.args[1]]
+            if isinstance(name, str):
+                self.wish[item.id] = name
+            elif isinstance(name, list):  # out, (h, c) = …
+                inner = [u for u in self._items(item) if isinstance(u.args[1], int)]
+                self._unpacked(item, name, inner)
 
     def _item_names(self, node: Node, file, widest: ast.AST, own: ast.AST) -> None:
         """``x = self.lstm(x)[0]``: the name belongs to the item."""
@@ -299,9 +309,9 @@ class Plan:
             if wished and (w.is_shape(base) or node.outputs):
                 return False
             return not (node.outputs and len(uses) > 1 and base.id in self.inside)
-        if number and not node.impure and not wished and node.kind != "module":
-            if len(uses) == 1 or (node.kind == "method" and node.target == "size"):
-                return True
+        number = number and not node.impure and not wished and node.kind != "module"
+        if number and (len(uses) == 1 or (node.kind == "method" and node.target == "size")):
+            return True
         if node.writes or wished or len(uses) != 1:
             return False
         return self._nested(node, uses[0])

@@ -304,7 +304,6 @@ class _Body:
             self._same_variable(node, node.args[0])
             return
         name = self._name(node, i)
-        text = w.operation(node)[0]  # a renamed variable may stand in it
         self._hold(node.id, name)
         self._add(f"{name} = {text}")
 
@@ -332,24 +331,24 @@ class _Body:
         return True
 
     def _unpacking(self, node: Node, i: int) -> None:
+        text = self.w.operation(node)[0]
+        self._add(f"{self._targets(node, i)} = {text}")
+
+    def _targets(self, node: Node, i: int) -> str:
+        """``out, (h, _)``: the variables that a result is unpacked into."""
         wanted, items = self.plan.unpack[node.id]
         left = []
         for k in range(len(wanted)):
             item = items.get(k)
             if item is None or not self.w.users[item.id]:
                 left.append("_")
-                continue
-            name = self._name(item, i)
-            self._hold(item.id, name)
-            left.append(name)
-        for item in items.values():  # their own names must not appear on the right
-            self.w.names.pop(item.id, None)
-        text = self.w.operation(node)[0]
-        for k, item in items.items():
-            if left[k] != "_":
-                self._hold(item.id, left[k])
-        comma = "," if len(left) == 1 else ""
-        self._add(f"{', '.join(left)}{comma} = {text}")
+            elif item.id in self.plan.unpack:
+                left.append(f"({self._targets(item, i)})")
+            else:
+                name = self._name(item, i)
+                self._hold(item.id, name)
+                left.append(name)
+        return ", ".join(left) + ("," if len(left) == 1 else "")
 
     def _context(self, node: Node) -> bool:
         """Entering and leaving ``no_grad``, ``enable_grad`` and ``autocast``."""

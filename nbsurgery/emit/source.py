@@ -198,9 +198,11 @@ def function_def(code: types.CodeType) -> ast.FunctionDef | None:
         return None
     first = code.co_firstlineno
     for node in ast.walk(source.tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == code.co_name:
-            if node.lineno == first or any(d.lineno == first for d in node.decorator_list):
-                return node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        lines = {node.lineno, *(d.lineno for d in node.decorator_list)}
+        if node.name == code.co_name and first in lines:
+            return node
     return None
 
 
@@ -271,8 +273,8 @@ def second_name(frames: Sequence[Frame], name: str) -> str | None:
                 if best is None or node.lineno > best.lineno:
                     best = node
             elif isinstance(value, ast.IfExp) and best is None:
-                if isinstance(value.orelse, ast.Name) and value.orelse.id == name:
-                    best = node
+                other = value.orelse
+                best = node if isinstance(other, ast.Name) and other.id == name else None
         if best is not None:
             return best.targets[0].id
     return None
@@ -282,7 +284,7 @@ def unpacking_of(code: types.CodeType, name: str) -> list | None:
     """The names in ``a, b = name`` where the function writes that."""
     definition = function_def(code)
     for node in ast.walk(definition) if definition is not None else ():
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
-            if node.value.id == name and isinstance(node.targets[0], ast.Tuple):
-                return names_of(node.targets[0])
+        plain = isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)
+        if plain and node.value.id == name and isinstance(node.targets[0], ast.Tuple):
+            return names_of(node.targets[0])
     return None

@@ -36,9 +36,10 @@ class _Place:
         """The innermost statement that holds the line."""
         found = None
         for node in ast.walk(self.file.tree):
-            if isinstance(node, ast.stmt) and node.lineno <= self.line <= node.end_lineno:
-                if found is None or _length(node) <= _length(found):
-                    found = node
+            if not isinstance(node, ast.stmt) or not node.lineno <= self.line <= node.end_lineno:
+                continue
+            if found is None or _length(node) <= _length(found):
+                found = node
         return found
 
     def function(self) -> ast.AST | None:
@@ -250,9 +251,9 @@ def _comes_later(writer: Writer, decision: Specialisation, place: _Place | None)
     kept = [
         n for n in writer.nodes if n.id in order and n.kind not in ("input", "output", "parameter")
     ]
-    if decision.node in order and decision.kind != "training":
-        if all(order[n.id] < order[decision.node] for n in kept):
-            return True
+    exact = decision.node in order and decision.kind != "training"
+    if exact and all(order[n.id] < order[decision.node] for n in kept):
+        return True
     function = place.function() if place is not None else None
     if function is None:
         return False

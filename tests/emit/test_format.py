@@ -1,0 +1,53 @@
+"""The own formatter agrees with ruff on what emission writes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from nbsurgery.emit.format import docstring, fit
+
+LONG = ", ".join(f"argument_{i}" for i in range(12))
+LINES = [
+    f"x = self.layer({LONG})",
+    f"return self.layer({LONG})",
+    f"return {{{', '.join(f'{chr(34)}c{i}{chr(34)}: some_value_{i}' for i in range(8))}}}",
+    "return " + " + ".join(f"some_value_number_{i}" for i in range(7)),
+    "x = (value_one + value_two_is_longer) * self.scale + self.function_name(argument_one, argument_two)",
+    "qkv = self.qkv(x).reshape(B, N, 3, self.num_heads, self.head_dim).permute(2, 0, 3, 1, 4).contiguous()",
+    "first_result, second_result = self.some_module(first_argument, second_argument, key=third_argument_x)",
+    f"x = self.layer(self.other({LONG}), dim=1)",
+    f"if first_condition_holds({LONG}):",
+    "x = torch.cat([self.branch1(x), self.branch2(x), self.branch3(x), self.branch4(x), self.branch5(x)], 1)",
+    'x = function("a string, with (brackets] and commas", other=self.attribute.that_is.long, one=True, k=1)',
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_long_lines_break_as_ruff_breaks_them(line):
+    """Inside a method, where most text stands."""
+    text = f"class X:\n    def forward(self):\n        {line}\n"
+    if line.endswith(":"):
+        text += "            pass\n"
+    ruff = subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "--line-length", "100", "-"],
+        input=text, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert fit(text) == ruff
+
+
+def test_short_lines_and_comments_stay():
+    """What fits is not touched, comments never are."""
+    text = "x = 1\n# " + "long comment " * 20
+    assert fit(text) == text
+
+
+def test_a_docstring_is_data():
+    """Quotes and backslashes from a model cannot end the docstring."""
+    for text in ('ends in "', 'has """ inside', "back\\slash", "long " * 60, "two\nlines"):
+        found: dict = {}
+        exec(f"class X:\n{docstring(text, '    ')}\n", found)  # noqa: S102
+        assert " ".join(found["X"].__doc__.split()) == " ".join(text.split())
+        assert all(len(line) <= 100 for line in docstring(text, "    ").split("\n"))

@@ -1,0 +1,171 @@
+"""How printed classes read, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from nbsurgery.capture import capture
+from nbsurgery.emit.names import import_block
+from nbsurgery.emit.printer import print_class
+from nbsurgery.errors import EmissionError
+from nbsurgery.graph import Node, Ref
+from nbsurgery.rewrite import inline, insert_after, returning
+from tests import models
+
+
+def captured(name: str, batch: int = 2):
+    make, inputs = models.MODELS[name]
+    model = make().eval()
+    return model, capture(model, inputs(batch), {}, how="real")
+
+
+def body(printed) -> str:
+    """The statements of forward, without their indent."""
+    text = printed.text.partition("    def forward(")[2]
+    return "\n".join(line[8:] for line in text.split("\n")[1:])
+
+
+def printed(name: str, key: str = "", **options):
+    model, graph = captured(name)
+    scope = graph.scopes[key]
+    options = {"name": "Printed", "arg": "block", **options}
+    return print_class(graph, scope, model.get_submodule(scope.path), **options)
+
+
+def test_names_sizes_and_constants_are_the_authors():
+    """Unpacked shapes, `self.num_heads` instead of 2, nesting where he nested."""
+    assert body(printed("Sizes")) == (
+        "B, N, C = x.shape\n"
+        "qkv = self.qkv(x).reshape(B, N, 3, self.num_heads, self.head_dim).permute(2, 0, 3, 1, 4)\n"
+        "q, k, v = qkv.unbind(0)\n"
+        "attn = (q @ k.transpose(-2, -1)) * self.scale\n"
+        "attn = attn.softmax(dim=-1)\n"
+        "x = (attn @ v).transpose(1, 2).reshape(B, N, C)\n"
+        "return self.proj(x)"
+    )
+
+
+def test_a_value_that_is_read_again_gets_the_authors_second_name():
+    """`residual = hidden_states` stands where it stood."""
+    assert body(printed("Encoder")) == (
+        "residual = hidden_states\n"
+        "hidden_states = self.norm(hidden_states)\n"
+        "hidden_states = self.attention(hidden_states)\n"
+        "hidden_states = residual + hidden_states\n"
+        "residual = hidden_states\n"
+        "hidden_states = self.mlp(self.norm(hidden_states))\n"
+        "return residual + hidden_states"
+    )
+
+
+def test_loops_are_loops_again():
+    """Five equal lines over a container are one loop."""
+    assert body(printed("Stack")) == (
+        "for layer in self.layers:\n    x = layer(x)\nreturn self.norm(x)"
+    )
+
+
+def test_nested_unpacking_keeps_its_shape():
+    """`out, (h, c)` with an unused `c`."""
+    assert body(printed("Recurrent")).startswith("out, (h, _) = self.lstm(x)\n")
+
+
+def test_a_copy_takes_only_what_forward_reads():
+    """Buffers stay buffers with their persistence, flags come along, dead children do not."""
+    text = printed("Functional").text
+    assert 'self.register_buffer("offset", block.offset, persistent=False)' in text
+    assert "F.dropout(x, self.p, self.training)" in text
+    assert printed("Mixed").keeps == ("stem", "heads", "0")
+
+
+def test_additions_stay_in_place_where_somebody_could_tell():
+    """On an input, or with a second reader, `+=` stays; on a fresh value it becomes `a + b`."""
+    assert "x += 1" in body(printed("InplaceOnInput"))
+    assert "h += 1" in body(printed("ReadAfterInplace"))
+    assert "out = out + x" in body(printed("SharedReLU"))
+
+
+def test_flags_that_steered_are_checked_and_others_left_out():
+    """A steering argument raises when it is another one; one that nobody reads is no parameter."""
+    assert "def forward(self, x, mask=None):" in printed("Flags").text
+    assert body(printed("Flags", "inner")).startswith("if mask is not None or not double:\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [("Branches", "self.training"), ("SizeBranch", "x.shape[0] > 2")]
+)
+def test_a_decision_is_refused_unless_it_may_be_guarded(name, place):
+    """The message quotes the decision and its line."""
+    with pytest.raises(EmissionError) as error:
+        printed(name)
+    assert place in str(error.value) and "models.py:" in str(error.value)
+    assert "raise RuntimeError(" in printed(name, allow_specialised=True).text
+
+
+def test_a_check_is_no_decision():
+    """`if …: raise` and `torch._assert` only refuse: printing needs no guard."""
+    assert body(printed("Checked")) == "return self.lin(x)"
+
+
+def test_a_decision_after_the_end_does_not_matter():
+    """Cut in front of `if self.training`, the text holds in both modes."""
+    model, graph = captured("Branches")
+    scope = returning(graph.root, Ref(graph.by_name["lin"].id))
+    assert "raise" not in print_class(graph, scope, model, name="P", arg="model").text
+
+
+def test_an_opaque_scope_is_refused_with_its_reason():
+    """The sentence names the scope and says why."""
+    with pytest.raises(EmissionError, match="Context.*no_grad"):
+        printed("Context")
+
+
+def test_new_modules_come_last_and_carry_the_name_on():
+    """An inserted call keeps the variable of the value that it changes."""
+    model, graph = captured("SharedReLU")
+    add = graph.by_name["add"]
+    new = Node("@1#0", "", "module", "norm", "BatchNorm2d", "norm", (Ref(add.id),), step=1)
+    scope = insert_after(graph.root, add.id, new)
+    result = print_class(
+        graph, scope, model, name="P", arg="model", new={"norm": "nn.BatchNorm2d(3)"}
+    )
+    assert result.text.index("self.relu = model.relu") < result.text.index("self.norm = nn.Batch")
+    assert body(result).endswith("out = out + x\nout = self.norm(out)\nreturn self.relu(out)")
+
+
+def test_an_opened_child_reads_by_its_path():
+    """`self.layers[0].norm(x)`, its own numbers by its path, and the model's numbers unchanged."""
+    model, graph = captured("Stack")
+    call = next(n for n in graph.root.nodes if n.child == "layers.0")
+    scope = inline(graph, graph.root, call.id)
+    inner = next(n for n in scope.nodes if n.child == "layers.0.attention")
+    scope = inline(graph, scope, inner.id)
+    result = print_class(graph, scope, model, name="Printed", arg="model")
+    assert "self.layers[0].attention.proj(out)" in result.text
+    assert "self.layers[0].attention.num_heads" in result.text
+    assert "for layer in self.layers[1:]:" in result.text
+    space = {}
+    exec(import_block(result.imports) + "\n\n\n" + result.text, space)  # noqa: S102
+    x = torch.randn(3, 5, 4)
+    assert torch.equal(space["Printed"](copy.deepcopy(model))(x), model(x))
+
+
+def test_calls_that_ran_other_operations_share_no_class():
+    """One module, called once with a mask and once without: one text can't serve both."""
+
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = models.Steered()
+
+        def forward(self, x):
+            return self.inner(self.inner(x), x)
+
+    model = Twice().eval()
+    graph = capture(model, (torch.randn(2, 4),), {}, how="real")
+    with pytest.raises(EmissionError, match="2 calls"):
+        print_class(graph, graph.scopes["inner"], model.inner, name="P", arg="block")
