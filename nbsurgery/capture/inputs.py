@@ -106,9 +106,13 @@ def make(
         One tensor for each shape: normal random numbers from a generator of its own, so that the
         global random state stays.
     """
-    sizes = [input_size] if all(isinstance(n, int) for n in input_size) else list(input_size)
+    sizes = list(input_size)
+    if not any(isinstance(n, (tuple, list)) for n in sizes):
+        sizes = [sizes]
     for size in sizes:
-        if not len(size) or not all(isinstance(n, int) and n >= 0 for n in size):
+        if not isinstance(size, (tuple, list)) or not all(
+            isinstance(n, int) and n >= 0 for n in size
+        ):
             raise CaptureError(
                 f"input_size {input_size!r} is not a shape: give whole numbers with the batch axis "
                 "first, (1, 3, 224, 224), or a list of such shapes"

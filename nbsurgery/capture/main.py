@@ -71,21 +71,19 @@ def _capture(model: nn.Module, args: tuple, kwargs: dict, how: str) -> Graph:
     if how not in ("auto", "real", "fake"):
         raise CaptureError(f"how={how!r} is not known: 'auto', 'real' or 'fake'")
     tensors = tensors_in((args, kwargs))
-    ways = [how]
-    if how == "auto":
-        first = fakes.choose(model, tensors)
-        meta = any(t.is_meta for t in tensors) or any(p.is_meta for p in model.parameters())
-        ways = ["fake"] if meta else [first, "fake" if first == "real" else "real"]
-    failures: list[ModelFailed] = []
-    for way in ways:
-        for grad in (False, True):
-            try:
-                return _record(model, args, kwargs, way, grad)
-            except ModelFailed as error:
-                failures.append(error)
-                if grad or not _wants_gradients(error):
-                    break
-    chosen = _telling(failures, ways)
+    way = fakes.choose(model, tensors) if how == "auto" else how
+    try:
+        return _attempt(model, args, kwargs, way)
+    except ModelFailed as error:
+        chosen = error
+    # Shapes alone fail on data (``.item()``), numbers fail for want of memory: try the other way. A model
+    # that fails on numbers fails: shapes alone would forgive what torch does not.
+    if how == "auto" and (way == "fake" or _out_of_memory(chosen)) and not _meta(model, tensors):
+        try:
+            return _attempt(model, args, kwargs, "real" if way == "fake" else "fake")
+        except ModelFailed as error:
+            if error.graph.how == "real":
+                chosen = error
     raise ModelFailed(
         f"{type(model).__name__} itself raised on this example: {chosen}"
         f"{inputs.hint(model, tensors)}",
@@ -104,13 +102,23 @@ def _quiet():
         logger.disabled = before
 
 
-def _wants_gradients(error: Exception) -> bool:
-    return "does not require grad" in str(error) or "require_grad" in str(error)
+def _attempt(model: nn.Module, args: tuple, kwargs: dict, how: str) -> Graph:
+    """One run, without gradients; with them where the model differentiates inside."""
+    try:
+        return _record(model, args, kwargs, how, grad=False)
+    except ModelFailed as error:
+        if "does not require grad" not in str(error):
+            raise
+    return _record(model, args, kwargs, how, grad=True)
 
 
-def _telling(failures: list[ModelFailed], ways: list[str]) -> ModelFailed:
-    """Of the failures of both ways, the one of the run with numbers: it is the model's own."""
-    return next((f for f in failures if f.graph.how == "real"), failures[0])
+def _out_of_memory(error: ModelFailed) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, MemoryError) or "memory" in str(cause).lower()
+
+
+def _meta(model: nn.Module, tensors: list[torch.Tensor]) -> bool:
+    return any(t.is_meta for t in (*tensors, *model.parameters()))
 
 
 def _record(model: nn.Module, args: tuple, kwargs: dict, how: str, grad: bool) -> Graph:

@@ -9,101 +9,20 @@ from typing import Any
 import torch
 from torch import nn
 
-_SKIP = frozenset(
-    [
-        "dim",
-        "ndim",
-        "ndimension",
-        "element_size",
-        "get_device",
-        "dense_dim",
-        "sparse_dim",
-        "_version",
-        "is_floating_point",
-        "is_complex",
-        "is_contiguous",
-        "has_names",
-        "__hash__",
-        "__repr__",
-        "__format__",
-        "__str__",
-        "__dir__",
-        "is_tensor",
-        "dtype",
-        "layout",
-        "requires_grad",
-        "is_cuda",
-        "is_cpu",
-        "is_meta",
-        "is_mps",
-        "is_xpu",
-        "is_sparse",
-        "is_quantized",
-        "is_leaf",
-        "names",
-        "name",
-        "grad_fn",
-        "itemsize",
-        "is_nested",
-        "is_inference",
-        "is_neg",
-        "is_conj",
-        "_is_view",
-        "type",
-        "qscheme",
-        "__class__",
-        "output_nr",
-        "_backward_hooks",
-        "is_mkldnn",
-        "is_signed",
-        "is_same_size",
-        "is_set_to",
-        "is_pinned",
-        "is_coalesced",
-        "data_ptr",
-        "untyped_storage",
-        "storage_offset",
-        "__dlpack__",
-        "__dlpack_device__",
-        "q_scale",
-        "q_zero_point",
-        "storage",
-        "_typed_storage",
-        "is_shared",
-        "__reduce_ex__",
-        "__deepcopy__",
-        "_has_symbolic_sizes_strides",
-        "is_sparse_csr",
-        "_set_grad_enabled",
-        "is_storage",
-        "set_default_dtype",
-        "get_default_dtype",
-        "retain_grad",
-        "register_hook",
-        "_use_count",
-        "_grad",
-        "_base",
-        "grad",
-        "is_vulkan",
-        "is_ipu",
-        "is_maia",
-        "is_mtia",
-        "is_nonzero_static",
-    ]
-)
-_DECIDE = frozenset(
-    [
-        "__bool__",
-        "__int__",
-        "__index__",
-        "__float__",
-        "__complex__",
-        "item",
-        "tolist",
-        "numpy",
-        "__array__",
-    ]
-)
+_UNRECORDED = """
+dim ndim ndimension element_size get_device dense_dim sparse_dim _version is_floating_point is_complex
+is_contiguous has_names __hash__ __repr__ __format__ __str__ __dir__ is_tensor dtype layout
+requires_grad is_cuda is_cpu is_meta is_mps is_xpu is_sparse is_quantized is_leaf names name grad_fn
+itemsize is_nested is_inference is_neg is_conj _is_view type qscheme __class__ output_nr
+_backward_hooks is_mkldnn is_signed is_same_size is_set_to is_pinned is_coalesced data_ptr
+untyped_storage storage_offset __dlpack__ __dlpack_device__ q_scale q_zero_point storage
+_typed_storage is_shared __reduce_ex__ __deepcopy__ _has_symbolic_sizes_strides is_sparse_csr
+_set_grad_enabled is_storage set_default_dtype get_default_dtype retain_grad register_hook
+_use_count _grad _base is_vulkan is_ipu is_maia is_mtia
+"""
+_DECISIONS = "__bool__ __int__ __index__ __float__ __complex__ item tolist numpy __array__"
+_SKIP = frozenset(_UNRECORDED.split())
+_DECIDE = frozenset(_DECISIONS.split())
 _OPERATORS = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
     "true_divide": operator.truediv, "pow": operator.pow, "matmul": operator.matmul,
