@@ -15,84 +15,9 @@ from typing import Any
 from torch import nn
 
 from . import rewrite
+from .edits import Assign, Edit, NewModule
 from .errors import EmissionError, StepError
-from .expression import Expression
 from .graph import Graph, Node, Scope
-
-
-@dataclass(frozen=True)
-class Edit:
-    """One thing that the code must say, with the comment above it and the step that asked for it."""
-
-    step: int
-    comment: str
-
-
-@dataclass(frozen=True)
-class Assign(Edit):
-    """``model.fc = nn.Linear(model.fc.in_features, 10)``: another module in the place of one.
-
-    ``literals`` are values for ``old.<attribute>`` where the new module would no longer know them, so
-    that the text can run twice; ``suffix`` moves it to the right device, dtype and mode.
-    """
-
-    path: str
-    new: Expression
-    literals: Mapping[str, str] = field(default_factory=dict)
-    suffix: str = ""
-    moded: bool = False
-    once: str = ""  # a check to put in front where running twice would nest: the class name
-
-
-@dataclass(frozen=True)
-class Bulk(Edit):
-    """The same new module in many places: a loop over a class, or over a list of names."""
-
-    paths: tuple[str, ...]
-    new: Expression
-    cls: type | None = None
-    suffix: str = ""
-    moded: bool = False
-    once: str = ""
-
-
-@dataclass(frozen=True)
-class Widen(Edit):
-    """``channels``: a layer made anew with other widths, weights carried over by a policy."""
-
-    path: str
-    inputs: int | None
-    outputs: int | None
-    weights: str
-
-
-@dataclass(frozen=True)
-class Shorten(Edit):
-    """``model.encoder.layer = model.encoder.layer[:6]``: the end of a container goes."""
-
-    path: str
-    keep: int
-
-
-@dataclass(frozen=True)
-class InsertChild(Edit):
-    """A new child of a plain ``nn.Sequential``, under a name of its own: other keys stay."""
-
-    path: str
-    name: str
-    anchor: str
-    before: bool
-    new: Expression
-    suffix: str = ""
-    moded: bool = False
-
-
-@dataclass(frozen=True)
-class SetValue(Edit):
-    """``model.config.num_hidden_layers = 6``: a plain attribute."""
-
-    path: str
-    value: str
 
 
 @dataclass(frozen=True)
@@ -116,16 +41,6 @@ class Rewire:
     comments: tuple[str, ...] = ()
     new: Mapping[str, NewModule] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class NewModule:
-    """A module that a rewired scope makes for itself."""
-
-    new: Expression
-    suffix: str = ""
-    moded: bool = False
-    old: str | None = None  # path of the module that `old` means
 
 
 @dataclass
@@ -300,7 +215,7 @@ class Draft:
             return any(path.startswith(p + ".") or (path == p and not keep_old) for p in paths)
 
         if not keep_old:
-            self.edits = [e for e in self.edits if not _all_gone(e, gone)]
+            self.edits = [e for e in (e.without(gone) for e in self.edits) if e is not None]
             self.rewires = {
                 k: r
                 for k, r in self.rewires.items()
@@ -381,17 +296,9 @@ class Draft:
             is_ = any(t == path or t.startswith(path + ".") for t in live)
             return was and not is_
 
-        self.edits = [e for e in self.edits if not _all_gone(e, gone)]
+        self.edits = [e for e in (e.without(gone) for e in self.edits) if e is not None]
         reach = self.live_scopes()
         self.rewires = {k: r for k, r in self.rewires.items() if k in reach}
-
-
-def _all_gone(edit: Edit, gone) -> bool:
-    if isinstance(edit, Bulk):
-        return all(gone(p) for p in edit.paths)
-    if isinstance(edit, SetValue):
-        return False
-    return gone(edit.path)
 
 
 # -- words ----------------------------------------------------------------------------------

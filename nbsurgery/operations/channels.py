@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 
 from ..claims import SameOutput
-from ..draft import Assign, Draft, Widen, is_head
+from ..draft import Draft, is_head
+from ..edits import Assign, Edit, Place
 from ..errors import StepError
 from ..expression import parse
 from ..graph import Node
@@ -17,6 +19,72 @@ from ..widths import CONVS, constructor, make, widths
 from .base import Field, Offer, Operation, is_moded, literals, need, suffix_for
 
 POLICIES = ("zero", "mean", "sum", "repeat", "new")
+
+
+@dataclass(frozen=True)
+class Widen(Edit):
+    """``channels``: a layer made anew with other widths, weights carried over by a policy."""
+
+    path: str
+    inputs: int | None
+    outputs: int | None
+    weights: str
+
+    def lines(self, place: Place) -> list[str]:
+        place.need("import torch", "from torch import nn")
+        layer = place.model.get_submodule(self.path)
+        old_ins, old_outs = widths(layer)
+        ins, outs = self.inputs or old_ins, self.outputs or old_outs
+        here = place.spelled(self.path)
+        tensor = layer.weight
+        move = [] if tensor.device.type == "cpu" else [f'"{tensor.device}"']
+        move += (
+            []
+            if tensor.dtype.is_floating_point and str(tensor.dtype) == "torch.float32"
+            else [str(tensor.dtype)]
+        )
+        suffix = f".to({', '.join(move)})" if move else ""
+        first = f"[:{min(outs, old_outs)}" if outs != old_outs else "[:"
+        kept = min(ins, old_ins)
+        part = f"{first}, :{kept}]" if ins != old_ins else f"{first}]"
+        copies: list[str] = []
+        grows = ins > old_ins or outs > old_outs
+        if self.weights == "zero" or ins == old_ins:
+            copies = ["new.weight.zero_()"] if grows else []
+            copies.append(f"new.weight{part} = old.weight{part}")
+        elif self.weights == "mean":
+            copies = [f"new.weight{part} = old.weight{part}"]
+            if ins > old_ins:
+                rest = part.replace(f":{kept}]", f"{kept}:]")
+                copies.append(f"new.weight{rest} = old.weight{part}.mean(1, keepdim=True)")
+        elif self.weights == "sum":
+            share = f" / {ins}" if ins != 1 else ""
+            copies = [f"new.weight.copy_(old.weight.sum(1, keepdim=True){share})"]
+        elif self.weights == "repeat":
+            copies = [
+                f"new.weight.copy_(old.weight[:, torch.arange({ins}) % {old_ins}] * {old_ins} / {ins})"
+            ]
+        if layer.bias is not None:
+            rows = f"[:{min(outs, old_outs)}]" if outs != old_outs else ""
+            if outs > old_outs:
+                copies.append("new.bias.zero_()")
+            copies.append(
+                f"new.bias{rows} = old.bias{rows}" if rows else "new.bias.copy_(old.bias)"
+            )
+        lines = [f"old = {here}"]
+        if self.weights == "repeat":
+            width = "in_features" if hasattr(layer, "in_features") else "in_channels"
+            lines += [
+                f"if old.{width} != {old_ins}:",
+                f'    raise RuntimeError("{self.path} is widened already: run this on a fresh model")',
+            ]
+        return [
+            *lines,
+            f"new = {constructor(layer, ins, outs)}{suffix}",
+            "with torch.no_grad():",
+            *(f"    {c}" for c in copies),
+            place.assigned(self.path, "new"),
+        ]
 
 
 class Channels(Operation):

@@ -10,7 +10,8 @@ from torch import nn
 
 from .. import rewrite
 from ..claims import OutputEquals
-from ..draft import Assign, Draft, batch_of, camel, shape_text
+from ..draft import Draft, batch_of, camel, shape_text
+from ..edits import Assign
 from ..errors import StepError
 from ..expression import parse
 from ..graph import Node, Ref, Scope, iter_refs, map_refs

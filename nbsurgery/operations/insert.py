@@ -8,15 +8,8 @@ from typing import Any
 from torch import nn
 
 from .. import rewrite
-from ..draft import (
-    Assign,
-    Draft,
-    InsertChild,
-    NewModule,
-    call_in_scope,
-    describe,
-    ordinal,
-)  # fmt: skip
+from ..draft import Draft, call_in_scope, describe, ordinal
+from ..edits import Assign, InsertChild, NewModule
 from ..errors import StepError
 from ..expression import Expression, parse, stateless_source
 from ..graph import Node, Ref, Scope
@@ -199,7 +192,7 @@ def _into_container(
             expr,
             suffix_for(draft, made, place_of(draft, node)),
             is_moded(made),
-        )  # fmt: skip
+        )
     )
     new = _new_node(draft, step, scope, node, expr, made, before, path)
     draft.set_scope(_edited(scope, node, new, before))

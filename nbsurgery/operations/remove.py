@@ -8,7 +8,8 @@ from typing import Any
 from torch import nn
 
 from .. import rewrite
-from ..draft import Assign, Draft, SetValue, Shorten, batch_of, describe, shape_text
+from ..draft import Draft, batch_of, describe, shape_text
+from ..edits import Assign, SetValue, Shorten
 from ..errors import StepError
 from ..expression import parse
 from ..graph import Node, Ref

@@ -9,18 +9,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from .. import rewrite
-from ..draft import (
-    Assign,
-    Bulk,
-    Draft,
-    NewModule,
-    call_in_scope,
-    describe,
-    is_head,
-    local_name,
-    number,
-    ordinal,
-)  # fmt: skip
+from ..draft import Draft, call_in_scope, describe, is_head, local_name, number, ordinal
+from ..edits import Assign, Bulk, NewModule
 from ..errors import StepError
 from ..expression import Expression, spell
 from ..graph import Node

@@ -1,0 +1,248 @@
+"""What the code says about attributes and containers: each edit knows how it is written.
+
+An operation that needs another kind of statement defines its own `Edit` beside itself; nothing else
+has to know of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from .expression import Expression, imports, printed, spell
+from .paths import assignment, spelled
+
+
+@dataclass
+class Place:
+    """Where an edit is written: the base model, the person's name for it, what it needs on top.
+
+    ``imports`` and ``classes`` are filled by the edits; a class stands there once.
+    """
+
+    model: nn.Module
+    variable: str
+    namespace: Mapping[str, Any] = field(default_factory=dict)
+    imports: list[str] = field(default_factory=list)
+    classes: list[str] = field(default_factory=list)
+
+    def spelled(self, path: str) -> str:
+        """The expression for what is at `path`: ``model.layer1[0].conv1``."""
+        return spelled(self.model, path, self.variable)
+
+    def assigned(self, path: str, value: str) -> str:
+        """The statement that puts `value` at `path`."""
+        return assignment(self.model, path, self.variable, value)
+
+    def aliases(self, path: str) -> tuple[str, ...]:
+        """Other paths of the same module."""
+        try:
+            module = self.model.get_submodule(path)
+        except AttributeError:
+            return ()
+        found = self.model.named_modules(remove_duplicate=False)
+        return tuple(p for p, m in found if m is module and p != path)
+
+    def need(self, *lines: str) -> None:
+        """Import lines that the text needs."""
+        self.imports += lines
+
+    def define(self, text: str) -> None:
+        """A class or function to stand above the statements."""
+        if text not in self.classes:
+            self.classes.append(text)
+
+    def made(self, edit: Any, old: str, literals: Mapping[str, str] | None = None) -> str:
+        """The text of an edit's new thing, on its device and in its mode."""
+        self.need(*imports(edit.new, self.namespace))
+        if "torch." in edit.suffix:
+            self.need("import torch")
+        text = printed(edit.new, old, (literals or {}).get) + edit.suffix
+        return text + f".train({self.variable}.training)" if edit.moded else text
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One thing that the code must say, with the comment above it and the step that asked for it."""
+
+    step: int
+    comment: str
+
+    def lines(self, place: Place) -> list[str]:
+        """The statements."""
+        raise NotImplementedError
+
+    def without(self, gone: Callable[[str], bool]) -> Edit | None:
+        """The edit without the places that are gone; ``None`` if nothing is left to say."""
+        path = getattr(self, "path", None)
+        return None if path is not None and gone(path) else self
+
+
+@dataclass(frozen=True)
+class Assign(Edit):
+    """``model.fc = nn.Linear(model.fc.in_features, 10)``: another module in the place of one.
+
+    ``literals`` are values for ``old.<attribute>`` where the new module would no longer know them, so
+    that the text can run twice; ``suffix`` moves it to the right device, dtype and mode.
+    """
+
+    path: str
+    new: Expression
+    literals: Mapping[str, str] = field(default_factory=dict)
+    suffix: str = ""
+    moded: bool = False
+    once: str = ""  # a check to put in front where running twice would nest: the class name
+
+    def lines(self, place: Place) -> list[str]:
+        here = place.spelled(self.path)
+        value = place.made(self, here, self.literals)
+        lines = []
+        if self.once:
+            lines += [
+                f"if isinstance({here}, {callee(self.new)}):",
+                f'    raise RuntimeError("{self.path} is a {self.once} already: run this on a fresh model")',
+            ]
+        reads = sum(isinstance(n, ast.Name) and n.id == "old" for n in ast.walk(self.new.tree))
+        if (
+            reads > len(self.literals) + 1 and here.count(".") > 1
+        ):  # a long path said twice reads badly
+            lines.append(f"old = {here}")
+            value = place.made(self, "old", self.literals)
+        aliases = place.aliases(self.path)
+        for alias in aliases:
+            value = place.assigned(alias, value)
+        return [*lines, place.assigned(self.path, value)]
+
+
+@dataclass(frozen=True)
+class Bulk(Edit):
+    """The same new module in many places: a loop over a class, or over a list of names."""
+
+    paths: tuple[str, ...]
+    new: Expression
+    cls: type | None = None
+    suffix: str = ""
+    moded: bool = False
+    once: str = ""
+
+    def lines(self, place: Place) -> list[str]:
+        lines = []
+        if self.once:
+            lines += [
+                f"if any(isinstance(m, {callee(self.new)}) for m in {place.variable}.modules()):",
+                f'    raise RuntimeError("there is a {self.once} already: run this on a fresh model")',
+            ]
+        if self.cls is not None:
+            place.need(*class_imports(self.cls))
+            value = place.made(self, "module")
+            return [
+                *lines,
+                f"for name, module in list({place.variable}.named_modules()):",
+                f"    if isinstance(module, {spell(self.cls)}):",
+                f"        {place.variable}.set_submodule(name, {value})",
+            ]
+        lines.append(f"for name in ({', '.join(quoted(p) for p in self.paths)}):")
+        if "old" in self.new.free:
+            lines.append(f"    old = {place.variable}.get_submodule(name)")
+        value = place.made(self, "old")
+        return [*lines, f"    {place.variable}.set_submodule(name, {value})"]
+
+    def without(self, gone: Callable[[str], bool]) -> Edit | None:
+        return None if all(gone(p) for p in self.paths) else self
+
+
+@dataclass(frozen=True)
+class Shorten(Edit):
+    """``model.encoder.layer = model.encoder.layer[:6]``: the end of a container goes."""
+
+    path: str
+    keep: int
+
+    def lines(self, place: Place) -> list[str]:
+        here = place.spelled(self.path)
+        container = place.model.get_submodule(self.path)
+        if type(container) in (nn.Sequential, nn.ModuleList):
+            return [place.assigned(self.path, f"{here}[:{self.keep}]")]
+        place.need("from torch import nn")  # a slice of a subclass would call its own __init__
+        names = list(container._modules)
+        if names == [str(i) for i in range(len(names))]:
+            value = f"nn.Sequential(*list({here})[:{self.keep}])"
+        else:
+            place.need("from collections import OrderedDict")
+            value = f"nn.Sequential(OrderedDict(list({here}.named_children())[:{self.keep}]))"
+        return [place.assigned(self.path, value)]
+
+
+@dataclass(frozen=True)
+class InsertChild(Edit):
+    """A new child of a plain ``nn.Sequential``, under a name of its own: other keys stay."""
+
+    path: str
+    name: str
+    anchor: str
+    before: bool
+    new: Expression
+    suffix: str = ""
+    moded: bool = False
+
+    def lines(self, place: Place) -> list[str]:
+        place.need("from collections import OrderedDict", "from torch import nn")
+        here = place.spelled(self.path)
+        put = [
+            f'    if name == "{self.anchor}":',
+            f'        layers["{self.name}"] = {place.made(self, here)}',
+        ]
+        keep = ["    layers[name] = layer"]
+        return [
+            "layers = OrderedDict()",
+            f"for name, layer in {here}.named_children():",
+            *([*put, *keep] if self.before else [*keep, *put]),
+            place.assigned(self.path, "nn.Sequential(layers)"),
+        ]
+
+
+@dataclass(frozen=True)
+class SetValue(Edit):
+    """``model.config.num_hidden_layers = 6``: a plain attribute."""
+
+    path: str
+    value: str
+
+    def lines(self, place: Place) -> list[str]:
+        return [f"{place.variable}.{self.path} = {self.value}"]
+
+    def without(self, gone: Callable[[str], bool]) -> Edit | None:
+        return self
+
+
+@dataclass(frozen=True)
+class NewModule:
+    """A module that a rewired scope makes for itself."""
+
+    new: Expression
+    suffix: str = ""
+    moded: bool = False
+    old: str | None = None  # path of the module that `old` means
+
+
+def callee(expr: Expression) -> str:
+    """The text of what an expression calls."""
+    body = expr.tree.body
+    return ast.unparse(body.func if isinstance(body, ast.Call) else body)
+
+
+def quoted(text: str) -> str:
+    """A string literal with double quotes."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def class_imports(cls: type) -> list[str]:
+    """What must be imported to name a class as `spell` does."""
+    name = spell(cls)
+    if "." in name:
+        return ["from torch import nn"] if name.startswith("nn.") else ["import torch"]
+    return [] if cls.__module__ == "__main__" else [f"from {cls.__module__} import {cls.__name__}"]
