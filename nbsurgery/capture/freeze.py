@@ -7,6 +7,7 @@ import inspect
 from types import MappingProxyType
 
 from nbsurgery.capture import frames
+from nbsurgery.capture.steps import Leftover
 from nbsurgery.capture.symbols import plain
 from nbsurgery.graph import Failure, Graph, Node, Scope, Specialisation, iter_refs
 
@@ -77,8 +78,6 @@ def _live(tape, needed: set[str], keep_all: bool) -> set[str]:
     for scope in reversed(list(tape.scopes.values())):
         for binding in scope.bindings.values():
             wanted.update(r.id for r in iter_refs(binding))
-    from nbsurgery.capture.recorder import Leftover
-
     for scope in tape.scopes.values():
         for step in scope.nodes:
             if isinstance(step.target, Leftover):

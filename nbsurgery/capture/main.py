@@ -13,8 +13,9 @@ from torch import nn
 
 from nbsurgery.capture import fakes, hooks, inputs
 from nbsurgery.capture.freeze import freeze
-from nbsurgery.capture.recorder import Tape, tensors_in
+from nbsurgery.capture.recorder import Tape
 from nbsurgery.capture.state import Snapshot
+from nbsurgery.capture.values import tensors_in
 from nbsurgery.errors import CaptureError, ModelFailed
 from nbsurgery.graph import Graph
 

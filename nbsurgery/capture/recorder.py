@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import hashlib
-import inspect
 import operator
 import threading
 import types
@@ -16,70 +14,35 @@ import torch
 from torch import nn
 
 from nbsurgery.capture import frames, libraries, operations
+from nbsurgery.capture.steps import Digest, Held, InputList, Leftover, OpenScope, Seen, Step
 from nbsurgery.capture.symbols import Symbol, plain, plain_all, track, track_flag
-from nbsurgery.graph import Ref, Tensor
+from nbsurgery.capture.values import (
+    PLAIN,
+    alias,
+    alive,
+    calls_back,
+    deep,
+    digest,
+    facts,
+    hashable,
+    imprint,
+    is_code,
+    no_dispatch,
+    parameters,
+    tensors_in,
+    tracked,
+    version,
+    worth,
+)
+from nbsurgery.graph import Ref
 
-_no_dispatch = torch._C.DisableTorchFunction
-_no_subclass = torch._C.DisableTorchFunctionSubclass
-_PLAIN = frozenset(
-    {
-        type(None), bool, int, float, str, bytes, complex, type(Ellipsis), range,
-        torch.dtype, torch.device, torch.memory_format, torch.layout,
-    }
-)  # fmt: skip
-_CONTAINERS = (tuple, list, dict)
-
-
-class Step:
-    """A node while the run lasts."""
-
-    __slots__ = (
-        "args", "base", "child", "failed", "frames", "glue", "id", "impure", "kind", "kwargs",
-        "module", "name", "outputs", "scope", "target", "type", "value", "writes",
-    )  # fmt: skip
-
-    def __init__(self, id, scope, kind, type, target, args, kwargs, base, glue, frames):
-        self.id, self.scope, self.kind, self.type, self.target = id, scope, kind, type, target
-        self.args, self.kwargs, self.base, self.glue, self.frames = args, kwargs, base, glue, frames
-        self.outputs: tuple = ()
-        self.value = self.child = self.module = self.name = None
-        self.writes: tuple = ()
-        self.impure = self.failed = False
-
-
-class OpenScope:
-    """A scope while the run lasts: its nodes, and which of its nodes made each live value."""
-
-    __slots__ = (
-        "bindings", "caller", "count", "done", "env", "inputs", "key", "lists", "module", "nodes", "opaque",
-        "parent", "path", "places", "stowaways", "tensors",
-    )  # fmt: skip
-
-    def __init__(self, key, path, module, parent, caller):
-        self.key, self.path, self.module, self.parent, self.caller = (
-            key, path, module, parent, caller,
-        )  # fmt: skip
-        self.inputs: list[Step] = []
-        self.nodes: list[Step] = []
-        self.bindings: dict[str, Any] = {}
-        self.places: dict[str, int | str] = {}
-        self.stowaways: list[str] = []
-        self.lists: list[InputList] = []
-        self.env: dict[int, tuple] = {}  # id of a value: (the value or a way to it, its Ref, state)
-        self.count = 0
-        self.opaque: str | None = None
-        self.done = False
-
-
-class Seen:
-    """What a walk over arguments met."""
-
-    __slots__ = ("odd", "symbols", "tensors")
-
-    def __init__(self):
-        self.tensors: list = []
-        self.symbols = False
-        self.odd = False  # a tensor subclass: must be dispatched
+_TORCH_STATE = frozenset(nn.Module().__dict__) | {
+    "_parameters",
+    "_buffers",
+    "_modules",
+    "_non_persistent_buffers_set",
+    "training",
+}
 
 
 class Tape:
@@ -173,7 +136,7 @@ class Tape:
 
     def find(self, scope: OpenScope, value: Any) -> Ref | None:
         entry = scope.env.get(id(value))
-        if entry is not None and (entry[0] is value or _alive(entry[0]) is value):
+        if entry is not None and (entry[0] is value or alive(entry[0]) is value):
             return entry[1]
         return None
 
@@ -184,7 +147,7 @@ class Tape:
 
     def bind_object(self, scope: OpenScope, value: Any, ref: Ref) -> None:
         """Remember a container or object by identity, as long as its contents stay."""
-        scope.env[id(value)] = (value, ref, _print(value))
+        scope.env[id(value)] = (value, ref, imprint(value))
 
     def stow(self, scope: OpenScope, value: Any, hint: str) -> Ref | None:
         """Bring a value that only an ancestor knows down to `scope`, through every scope between."""
@@ -315,7 +278,7 @@ class Tape:
                 path = self.paths[id(module)][0]
                 prefix = path + "." if path else ""
                 for name, value in list(module.__dict__.items()):
-                    if name in _TORCH_STATE or value is None or type(value) in _PLAIN:
+                    if name in _TORCH_STATE or value is None or type(value) in PLAIN:
                         continue
                     if isinstance(value, (nn.Module, type, types.FunctionType)):
                         continue
@@ -339,7 +302,7 @@ class Tape:
     def arg(self, scope: OpenScope, value: Any, seen: Seen, depth: int = 0) -> Any:
         """A value in terms of the scope's nodes."""
         kind = type(value)
-        if kind in _PLAIN:
+        if kind in PLAIN:
             if kind is torch.device:  # x.device gives a new object each time: known by identity
                 return self.find(scope, value) or value
             return value
@@ -348,7 +311,7 @@ class Tape:
             if kind is not torch.Tensor and kind is not nn.Parameter:
                 seen.odd = True
             entry = scope.env.get(id(value))
-            if entry is not None and _alive(entry[0]) is value:
+            if entry is not None and alive(entry[0]) is value:
                 return entry[1]
             return self.resolve(scope, value)
         if isinstance(value, Symbol):
@@ -358,7 +321,7 @@ class Tape:
         if entry is not None and entry[0] is value and isinstance(value, self.closed):
             seen.symbols = True
             return entry[1]
-        if entry is not None and entry[0] is value and entry[2] == _print(value):
+        if entry is not None and entry[0] is value and entry[2] == imprint(value):
             # Known as a whole; its tensors still count, for writes.
             self.meet(value, seen)
             return entry[1]
@@ -520,7 +483,7 @@ class Tape:
                 new = self.part(scope, v, node, operator.getitem, k, taken, mutated, depth)
                 if new is not v:
                     value[k] = new
-        elif hasattr(value, "__dict__") and not _is_code(value):
+        elif hasattr(value, "__dict__") and not is_code(value):
             for k, v in list(vars(value).items()):
                 new = self.part(scope, v, node, getattr, k, taken, mutated, depth)
                 if new is not v:
@@ -535,7 +498,7 @@ class Tape:
 
     def part(self, scope, value, node, how, key, taken, mutated, depth) -> Any:
         """One part of a result, behind a glue node, where it is worth one."""
-        if not _worth(value):
+        if not worth(value):
             return value
         name = "getitem" if how is operator.getitem else "getattr"
         item = self.step(scope, "function", name, how, (Ref(node.id), key), glue=True)
@@ -559,7 +522,7 @@ class Tape:
         if seen.symbols:
             args, kwargs = plain_all(args), plain_all(kwargs)
         tensors = seen.tensors
-        before = [_version(t) for t in tensors]
+        before = [version(t) for t in tensors]
         if seen.odd:  # what a tensor subclass does by itself is no operation of the model
             self.paused += 1
         try:
@@ -575,13 +538,13 @@ class Tape:
                 self.paused -= 1
         if result is NotImplemented:
             return result
-        mutated = [t for t, v in zip(tensors, before, strict=True) if _version(t) != v]
+        mutated = [t for t, v in zip(tensors, before, strict=True) if version(t) != v]
         if plan.kind == "decide":
             return self.decide_on_data(scope, plan, function, given, result)
         if type(result) is torch.Tensor and not mutated:
             node = self.operation(scope, plan, function, given, named)
             return self.bind(scope, result, node, {id(t) for t in tensors})
-        if not mutated and not plan.setter and not _worth(result):
+        if not mutated and not plan.setter and not worth(result):
             if type(result) is torch.device:
                 node = self.operation(scope, plan, function, given, named)
                 scope.env[id(result)] = (result, Ref(node.id), None)
@@ -633,7 +596,7 @@ class Tape:
     # ---- decisions
 
     def decide(self, scope, kind, expression, value, node, where) -> None:
-        key = (kind, node, expression, value if _hashable(value) else None, where)
+        key = (kind, node, expression, value if hashable(value) else None, where)
         if key not in self.decided:
             self.decided[key] = None
             self.decisions.append((kind, expression, value, where, scope.key, node))
@@ -725,9 +688,9 @@ class Tape:
 
     def function_call(self, function, args, kwargs) -> Any:
         """The call of a Python function that is kept whole: one node, if it works on the run's values."""
-        with _no_dispatch():
-            run = self.top is not None and (_tracked(args) or _tracked(kwargs))
-        if not run or _calls_back(args) or _calls_back(kwargs):
+        with no_dispatch():
+            run = self.top is not None and (tracked(args) or tracked(kwargs))
+        if not run or calls_back(args) or calls_back(kwargs):
             return function(*args, **kwargs)
         name = function.__name__
         base = operations.snake(name)
@@ -752,7 +715,7 @@ class Tape:
         scope, seen = self.top, Seen()
         if scope is None:
             return function(made, *args, **kwargs)
-        with _no_dispatch():
+        with no_dispatch():
             given = tuple([self.arg(scope, a, seen) for a in args])
             named = {k: self.arg(scope, v, seen) for k, v in kwargs.items()} if kwargs else {}
         self.paused += 1
@@ -764,7 +727,7 @@ class Tape:
         node = self.step(scope, "function", kind.__name__, kind, given, named, glue=True)
         scope.env[id(made)] = (made, Ref(node.id), None)
         if kind not in self.closed:
-            with _no_dispatch():
+            with no_dispatch():
                 self.bind(scope, made, node, set())
 
     def method_call(self, function, owner, args, kwargs) -> Any:
@@ -775,7 +738,7 @@ class Tape:
         )
         if not known:
             return function(owner, *args, **kwargs)
-        before = _deep(owner)
+        before = deep(owner)
         name = function.__name__
         count = len(scope.nodes)
         self.paused += 1
@@ -783,9 +746,9 @@ class Tape:
             result = function(owner, *plain_all(args), **plain_all(kwargs))
         finally:
             self.paused -= 1
-        changed = _deep(owner) != before
-        with _no_dispatch():
-            if not changed and not _worth(result):
+        changed = deep(owner) != before
+        with no_dispatch():
+            if not changed and not worth(result):
                 del scope.nodes[count:]
                 return result
             seen = Seen()
@@ -809,13 +772,13 @@ class Tape:
     def whole(self, function, first, args, kwargs, kind, name, target, base, module) -> Any:
         """Run something as one node: what happens inside is not recorded."""
         scope, seen = self.top, Seen()
-        with _no_dispatch():
+        with no_dispatch():
             given = tuple([self.arg(scope, a, seen) for a in args])
             named = {k: self.arg(scope, v, seen) for k, v in kwargs.items()} if kwargs else {}
             if seen.symbols:
                 args, kwargs = plain_all(args), plain_all(kwargs)
             tensors = seen.tensors
-            before = [_version(t) for t in tensors]
+            before = [version(t) for t in tensors]
             node = self.step(scope, kind, name, target, given, named, base)
             node.module = module
         self.paused += 1
@@ -823,15 +786,15 @@ class Tape:
             if seen.odd or self.how != "real":
                 result = function(*first, *args, **kwargs)
             else:
-                with _no_dispatch():
+                with no_dispatch():
                     result = function(*first, *args, **kwargs)
         except Exception as error:
             self.failed(scope, node, error, tensors)
             raise
         finally:
             self.paused -= 1
-        with _no_dispatch():
-            ids = {id(t) for t, v in zip(tensors, before, strict=True) if _version(t) != v}
+        with no_dispatch():
+            ids = {id(t) for t, v in zip(tensors, before, strict=True) if version(t) != v}
             if ids:
                 node.impure = True
                 node.writes = self.written(scope, [t for t in tensors if id(t) in ids])
@@ -853,12 +816,12 @@ class Tape:
 
     def scope_call(self, original, module, paths, args, kwargs) -> Any:
         parent = self.top
-        with _no_dispatch():
+        with no_dispatch():
             seen = Seen()
             given = tuple([self.arg(parent, a, seen) for a in args])
             named = {k: self.arg(parent, v, seen) for k, v in kwargs.items()} if kwargs else {}
             tensors = seen.tensors
-            before = [_version(t) for t in tensors]
+            before = [version(t) for t in tensors]
             path = self.nearest(parent, paths)
             node = self.step(parent, "module", type(module).__name__, path, given, named)
             node.module = module
@@ -872,9 +835,9 @@ class Tape:
             raise
         finally:
             self.top = parent
-        with _no_dispatch():
+        with no_dispatch():
             self.leave(scope, result)
-            ids = {id(t) for t, v in zip(tensors, before, strict=True) if _version(t) != v}
+            ids = {id(t) for t, v in zip(tensors, before, strict=True) if version(t) != v}
             if ids:
                 node.impure = True
                 node.writes = self.written(parent, [t for t in tensors if id(t) in ids])
@@ -945,7 +908,7 @@ class Tape:
         ref = Ref(node.id)
 
         def inner(part, how, key):
-            if not _worth(part):
+            if not worth(part):
                 return part
             name = "getitem" if how is operator.getitem else "getattr"
             item = self.step(scope, "function", name, how, (ref, key), glue=True)
@@ -984,7 +947,7 @@ class Tape:
             items = {k: inner(v, operator.getitem, k) for k, v in value.items()}
             if outermost and type(value) is dict and any(items[k] is not value[k] for k in items):
                 value = items
-        elif hasattr(value, "__dict__") and not _is_code(value):
+        elif hasattr(value, "__dict__") and not is_code(value):
             for k, v in list(vars(value).items()):
                 if isinstance(v, (torch.Tensor, tuple, list, dict)):
                     inner(v, getattr, k)
@@ -1052,7 +1015,7 @@ class Tape:
         """Call the root inside its scope."""
         scope = self.open("", self.root, None, None)
         self.given = (args, kwargs)
-        with _no_dispatch():
+        with no_dispatch():
             given = [None] * len(args)
             named = dict.fromkeys(kwargs)
             args, kwargs = self.enter(scope, self.root, args, kwargs, given, named)
@@ -1060,244 +1023,10 @@ class Tape:
         self.entering = True
         result = self.root(*args, **kwargs)
         self.top = scope
-        with _no_dispatch():
+        with no_dispatch():
             self.leave(scope, result)
         return result
 
 
 frames.border(Tape.inside)
 frames.border(Tape.run)
-
-
-class InputList(list):
-    """A list argument while recording: tells when Python loops over it."""
-
-    def __iter__(self):
-        tape = self._origin[0]
-        if tape.recording:
-            tape.loop(self)
-        return list.__iter__(self)
-
-    def __reduce__(self):
-        return (list, (list(list.__iter__(self)),))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Held:
-    """A value of unknown origin, kept as it was in the run."""
-
-    value: Any
-
-
-@dataclasses.dataclass(frozen=True)
-class Digest:
-    """The inputs of a run, as a fingerprint; ``None`` where they had no numbers."""
-
-    value: str | None
-
-    def __repr__(self):
-        return "<these inputs>"
-
-
-def digest(given: Any) -> str | None:
-    """A fingerprint of every tensor in some arguments."""
-    state = hashlib.blake2b(digest_size=16)
-    with _no_dispatch():
-        for tensor in tensors_in(given):
-            if tensor.is_meta or type(tensor) is not torch.Tensor:
-                return None
-            state.update(f"{tuple(tensor.shape)}{tensor.dtype}".encode())
-            flat = tensor.detach().cpu().contiguous().reshape(-1)
-            state.update(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
-    return state.hexdigest()
-
-
-@dataclasses.dataclass(frozen=True)
-class Leftover:
-    """The value that another scope's node made: read by way of an attribute or a closure."""
-
-    id: str
-
-
-_TORCH_STATE = frozenset(nn.Module().__dict__) | {
-    "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training",
-}  # fmt: skip
-
-
-def _alive(link):
-    return link() if type(link) is weakref.ref else link
-
-
-def _hashable(value) -> bool:
-    return isinstance(value, (int, float, str, bool, type(None)))
-
-
-def _version(tensor) -> int:
-    return tensor._version if not tensor.is_inference() else 0
-
-
-def _is_code(value) -> bool:
-    return isinstance(value, (type, nn.Module)) or callable(value)
-
-
-def _deep(value: Any, depth: int = 0) -> Any:
-    """What an object holds, tensors by identity, down to the numbers."""
-    if isinstance(value, torch.Tensor):
-        return id(value)
-    if isinstance(value, Symbol):
-        return plain(value)
-    if depth > 6 or type(value) in _PLAIN:
-        return value if _hashable(value) else id(value)
-    if isinstance(value, dict):
-        return tuple((k, _deep(v, depth + 1)) for k, v in value.items())
-    if isinstance(value, (list, tuple)):
-        return tuple(_deep(v, depth + 1) for v in value)
-    state = getattr(value, "__dict__", None)
-    if state is None or _is_code(value) or "onfig" in type(value).__name__:
-        return id(value)
-    return tuple((k, _deep(v, depth + 1)) for k, v in state.items())
-
-
-def _print(value: Any, depth: int = 0) -> Any:
-    """What a container holds, by identity: tells whether it is still what it was."""
-    if isinstance(value, torch.Tensor) or depth > 4:
-        return id(value)
-    if isinstance(value, dict):
-        return tuple([(k, _print(v, depth + 1)) for k, v in value.items()])
-    if isinstance(value, list):
-        return tuple([_print(v, depth + 1) for v in list.__iter__(value)])
-    if isinstance(value, tuple):
-        if depth == 0 and not any(isinstance(v, (list, dict)) for v in value):
-            return None  # cannot change
-        return tuple([_print(v, depth + 1) for v in value])
-    state = getattr(value, "__dict__", None)
-    if state is None or isinstance(value, Symbol) or _is_code(value):
-        return id(value)
-    return tuple([(k, _print(v, depth + 1)) for k, v in state.items()])
-
-
-def tensors_in(value: Any, found: list | None = None, depth: int = 0) -> list:
-    """Every tensor inside a value, in order."""
-    if found is None:
-        found = []
-    if isinstance(value, torch.Tensor):
-        found.append(value)
-    elif depth > 8 or type(value) in _PLAIN:
-        pass
-    elif isinstance(value, tuple):
-        for item in value:
-            tensors_in(item, found, depth + 1)
-    elif isinstance(value, list):
-        for item in list.__iter__(value):
-            tensors_in(item, found, depth + 1)
-    elif isinstance(value, dict):
-        for item in value.values():
-            tensors_in(item, found, depth + 1)
-    elif hasattr(value, "__dict__") and not _is_code(value):
-        for item in list(vars(value).values()):
-            tensors_in(item, found, depth + 1)
-    return found
-
-
-def _worth(value: Any, depth: int = 0) -> bool:
-    """Whether a part of a result gets a node of its own."""
-    if isinstance(value, (torch.Tensor, torch.Size, Symbol)):
-        return True
-    kind = type(value)
-    if kind is int or kind is float:
-        return True
-    if kind in _PLAIN:
-        return False
-    if depth > 5:
-        return False
-    if isinstance(value, (tuple, list)):
-        return any(_worth(v, depth + 1) for v in value)
-    if isinstance(value, dict):
-        return any(_worth(v, depth + 1) for v in value.values())
-    return hasattr(value, "__dict__") and not _is_code(value) and bool(tensors_in(value))
-
-
-def _tracked(value: Any, depth: int = 0) -> bool:
-    """Whether a value holds anything of the run: a tensor or a tracked number."""
-    if isinstance(value, (torch.Tensor, Symbol)):
-        return True
-    if depth > 4 or type(value) in _PLAIN:
-        return False
-    if isinstance(value, dict):
-        return any(_tracked(v, depth + 1) for v in value.values())
-    if isinstance(value, (tuple, list)):
-        return any(_tracked(v, depth + 1) for v in value)
-    return hasattr(value, "__dict__") and not _is_code(value) and bool(tensors_in(value))
-
-
-def _calls_back(value: Any, depth: int = 0) -> bool:
-    """Whether a value holds modules or functions, through which more could be recorded."""
-    if isinstance(value, torch.Tensor) or depth > 3 or type(value) in _PLAIN:
-        return False
-    if isinstance(value, dict):
-        return any(_calls_back(v, depth + 1) for v in value.values())
-    if isinstance(value, (tuple, list)):
-        return any(_calls_back(v, depth + 1) for v in value)
-    return not isinstance(value, type) and (callable(value) or inspect.isgenerator(value))
-
-
-def alias(tensor: torch.Tensor) -> torch.Tensor:
-    """The same values under a new identity."""
-    try:
-        with _no_subclass():
-            return torch.ops.aten.alias(tensor) if not tensor.is_quantized else tensor.detach()
-    except Exception:
-        return tensor
-
-
-_names: dict[Any, str] = {}
-
-
-def facts(tensor: torch.Tensor) -> Tensor:
-    """What is kept of a tensor of the run."""
-    dtype = tensor.dtype
-    kind = _names.get(dtype)
-    if kind is None:
-        kind = _names[dtype] = str(dtype).removeprefix("torch.")
-    device = tensor.device
-    where = _names.get(device)
-    if where is None:
-        where = _names[device] = str(device)
-    try:
-        shape = tuple(map(int, tensor.shape))
-    except Exception:  # nested tensors have no one shape
-        shape = ()
-    return Tensor(shape, kind, where, tensor.requires_grad)
-
-
-_signatures: dict[Any, tuple | None] = {}
-
-
-def parameters(module: nn.Module, args: list, kwargs: dict) -> list[tuple[str, int | str]]:
-    """For each argument that was passed: the name of the forward's parameter, and its place."""
-    forward = module.__dict__.get("forward") or type(module).forward
-    key = getattr(forward, "__func__", forward)
-    try:
-        known = _signatures.get(key, 0)
-    except TypeError:
-        known = 0
-    if known == 0:
-        try:
-            found = [p for i, p in enumerate(inspect.signature(module.forward).parameters.values())]
-        except (TypeError, ValueError):
-            found = None
-        known = found
-        try:
-            _signatures[key] = known
-        except TypeError:
-            pass
-    result: list[tuple[str, int | str]] = []
-    positional = [p for p in known or () if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    variable = next((p.name for p in known or () if p.kind == p.VAR_POSITIONAL), "args")
-    for i in range(len(args)):
-        if i < len(positional):
-            result.append((positional[i].name, i))
-        else:
-            result.append((f"{variable}_{i - len(positional)}", i))
-    result.extend((name, name) for name in kwargs)
-    return result

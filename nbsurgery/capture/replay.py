@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from nbsurgery.capture.recorder import Digest, Held, Leftover, digest, parameters
+from nbsurgery.capture.steps import Digest, Held, Leftover
+from nbsurgery.capture.values import digest, parameters
 from nbsurgery.errors import ReplayRefused
 from nbsurgery.graph import Graph, Node, Ref, Scope, map_refs
 
