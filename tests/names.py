@@ -94,7 +94,7 @@ def check(name):
     model = torchvision.models.get_model(name, weights=None).eval()
     try:
         expected, left_out = theirs(model)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 whatever the tracer cannot do
         return name, None, f"torchvision cannot trace it: {type(error).__name__}", None
     size = SIZES.get(name, 224)
     graph = capture(model, (torch.zeros(1, 3, size, size),))

@@ -269,8 +269,8 @@ def _callables(patches: _Patches) -> None:
 
     patches.set(torch.Tensor, "as_subclass", as_subclass)
 
-    import torch._functorch.apis as apis
-    import torch._functorch.functional_call as functional
+    from torch._functorch import apis
+    from torch._functorch import functional_call as functional
 
     def wrap(owners, name, reason):
         old = getattr(owners[0], name)

@@ -138,9 +138,8 @@ def make(
 def _takes_indices(model: nn.Module) -> bool:
     """Whether the first layer with weights looks up indices."""
     for module in model.modules():
-        if module.__dict__.get("_parameters"):
-            if any(p is not None for p in module._parameters.values()):
-                return isinstance(module, (nn.Embedding, nn.EmbeddingBag))
+        if any(p is not None for p in module._parameters.values()):
+            return isinstance(module, (nn.Embedding, nn.EmbeddingBag))
     return False
 
 
@@ -149,11 +148,11 @@ def hint(model: nn.Module, tensors: list[torch.Tensor]) -> str:
     places = {str(p.device) for p in model.parameters()}
     given = {str(t.device) for t in tensors}
     if places and given and not places & given and "meta" not in places:
-        model_place, input_place = sorted(places)[0], sorted(given)[0]
+        model_place, input_place = min(places), min(given)
         return f" The model is on {model_place} and its inputs are on {input_place}: move one to the other."
     kinds = {p.dtype for p in model.parameters() if p.is_floating_point()}
     floats = {t.dtype for t in tensors if t.is_floating_point()}
     if kinds and floats and not kinds & floats:
-        wanted = str(sorted(map(str, kinds))[0])
-        return f" The model's weights are {wanted}, its inputs {sorted(map(str, floats))[0]}."
+        wanted = min(map(str, kinds))
+        return f" The model's weights are {wanted}, its inputs {min(map(str, floats))}."
     return ""

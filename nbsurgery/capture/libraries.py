@@ -49,6 +49,6 @@ def classes(table: dict[str, tuple[str, ...] | None]) -> Iterator[type]:
         if module is None:
             continue
         for name, value in list(vars(module).items()):
-            if isinstance(value, type) and value.__module__ == module_name:
-                if names is None or name in names:
-                    yield value
+            listed = names is None or name in names
+            if listed and isinstance(value, type) and value.__module__ == module_name:
+                yield value

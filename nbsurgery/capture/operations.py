@@ -93,10 +93,7 @@ class Plan:
 def _by_identity() -> dict[int, tuple[str, Any]]:
     table: dict[int, tuple[str, Any]] = {}
     for name in dir(torch.Tensor):
-        try:
-            value = getattr(torch.Tensor, name)
-        except Exception:
-            continue
+        value = getattr(torch.Tensor, name, None)
         if callable(value) and not isinstance(value, type):
             table.setdefault(id(value), (name, value))
     return table
@@ -167,7 +164,7 @@ _INPLACE = frozenset(
 def _same(a, b) -> bool:
     try:
         return bool(a is b or a == b)
-    except Exception:
+    except (TypeError, ValueError, RuntimeError):
         return False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import operator
 import threading
@@ -471,7 +472,7 @@ class Tape:
             else:
                 try:
                     value = kind(items)
-                except Exception:
+                except (TypeError, ValueError):  # a class of tuple with a constructor of its own
                     value = tuple(items)
         elif isinstance(value, list):
             for i, v in enumerate(list.__iter__(value)):
@@ -487,10 +488,8 @@ class Tape:
             for k, v in list(vars(value).items()):
                 new = self.part(scope, v, node, getattr, k, taken, mutated, depth)
                 if new is not v:
-                    try:
+                    with contextlib.suppress(AttributeError, TypeError):  # it guards its attributes
                         object.__setattr__(value, k, new)
-                    except Exception:
-                        pass
         else:
             return value
         self.bind_object(scope, value, Ref(node.id))

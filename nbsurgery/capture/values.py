@@ -158,7 +158,7 @@ def alias(tensor: torch.Tensor) -> torch.Tensor:
     try:
         with no_subclass():
             return torch.ops.aten.alias(tensor) if not tensor.is_quantized else tensor.detach()
-    except Exception:
+    except (RuntimeError, NotImplementedError):  # layouts without views keep their identity
         return tensor
 
 
@@ -177,7 +177,7 @@ def facts(tensor: torch.Tensor) -> Tensor:
         where = _names[device] = str(device)
     try:
         shape = tuple(map(int, tensor.shape))
-    except Exception:  # nested tensors have no one shape
+    except (RuntimeError, TypeError):  # nested tensors have no one shape
         shape = ()
     return Tensor(shape, kind, where, tensor.requires_grad)
 

@@ -279,7 +279,7 @@ class Recurrent(nn.Module):
         self.fc = nn.Linear(12, 3)
 
     def forward(self, i):
-        out, (h, c) = self.lstm(self.embed(i))
+        out, (h, _) = self.lstm(self.embed(i))
         return self.fc(torch.cat([h[-2], h[-1]], 1)) + out[:, -1, :3] * 0
 
 

@@ -58,7 +58,7 @@ def test_an_error_of_the_model_itself_is_told_as_such():
 
     class Picky(nn.Module):
         def forward(self, x):
-            y = x + 1
+            x.add(1)
             raise ValueError("wants three channels")
 
     with pytest.raises(ModelFailed, match="Picky.*wants three channels") as caught:

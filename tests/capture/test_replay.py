@@ -139,7 +139,7 @@ def test_a_list_of_images_is_refused_with_another_length():
 
 def test_an_argument_that_was_none_is_refused_as_a_tensor():
     """The branch for a mask was not recorded."""
-    model, inputs, args, _ = build("DictIO")
+    model, _, args, _ = build("DictIO")
     graph = capture(model, args)
     with pytest.raises(ReplayRefused, match="scale"):
         replay(graph, model, args, {"scale": torch.tensor(3.0)})
