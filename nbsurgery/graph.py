@@ -274,16 +274,18 @@ class Graph:
         self._sources(scope, arg, path, found, set())
         return tuple(found)
 
-    def _sources(self, scope: str, arg: Any, path: tuple, found: dict, seen: set) -> None:
+    def _sources(
+        self, scope: str, arg: Any, path: tuple, found: dict, seen: set, sizes: bool = True
+    ) -> None:
         if not isinstance(arg, Ref):
             if path and isinstance(arg, (tuple, list, Mapping)):
                 try:
-                    self._sources(scope, arg[path[-1]], path[:-1], found, seen)
+                    self._sources(scope, arg[path[-1]], path[:-1], found, seen, sizes)
                     return
                 except (KeyError, IndexError, TypeError):
                     pass
             for ref in iter_refs(arg):
-                self._sources(scope, ref, (), found, seen)
+                self._sources(scope, ref, (), found, seen, sizes)
             return
         if (scope, arg.id, path) in seen:
             return
@@ -295,12 +297,16 @@ class Graph:
             here = self.scopes[scope]
             up = self.parent(scope)
             if up is not None and node.id in here.bindings:
-                self._sources(up, here.bindings[node.id], path, found, seen)
+                self._sources(up, here.bindings[node.id], path, found, seen, sizes)
             return
         if node.child is not None and node.child in self.scopes:
             inner = self.scopes[node.child].output
             if inner is not None:
-                self._sources(node.child, inner.args[0] if inner.args else None, path, found, seen)
+                self._sources(
+                    node.child, inner.args[0] if inner.args else None, path, found, seen, sizes
+                )
+            return
+        if node.glue and not sizes and is_size(node):
             return
         if node.glue:
             if (
@@ -311,23 +317,27 @@ class Graph:
                 and node.outputs
                 and len(node.args) == 2
             ):
-                self._sources(scope, node.args[0], (*path, node.args[1]), found, seen)
+                self._sources(scope, node.args[0], (*path, node.args[1]), found, seen, sizes)
             elif path and (item := built_item(node, path[-1])) is not None:
-                self._sources(scope, item, path[:-1], found, seen)
+                self._sources(scope, item, path[:-1], found, seen, sizes)
             else:
                 for ref in iter_refs((node.args, node.kwargs)):
-                    self._sources(scope, ref, (), found, seen)
+                    self._sources(scope, ref, (), found, seen, sizes)
             return
         found.setdefault(node.id)
 
     def inputs_of(self, id: str) -> tuple[str, ...]:
-        """Ids of the flat nodes that feed node `id`, across scope borders, in argument order."""
+        """Ids of the flat nodes that feed node `id`, across scope borders, in argument order.
+
+        Whose size alone is read is no predecessor, unless nothing else is read.
+        """
         table = self._memo("inputs_of", dict)
         if id not in table:
             node = self.by_id[id]
             found: dict[str, None] = {}
-            for ref in iter_refs((node.args, node.kwargs)):
-                self._sources(node.scope, ref, (), found, set())
+            for sizes in (False, True):
+                for ref in () if found else iter_refs((node.args, node.kwargs)):
+                    self._sources(node.scope, ref, (), found, set(), sizes)
             table[id] = tuple(found)
         return table[id]
 
@@ -346,6 +356,20 @@ class Graph:
     def with_scopes(self, changed: Mapping[str, Scope]) -> Graph:
         """A graph with some scopes exchanged or added; the facts of the whole are dropped."""
         return Graph({**self.scopes, **changed}, self.specialisations, self.how, self.failure)
+
+
+_SIZES = frozenset(
+    {"shape", "size", "dim", "ndim", "numel", "nelement", "device", "dtype", "stride", "len"}
+)
+
+
+def is_size(node: Node) -> bool:
+    """Whether plumbing gives a number, a shape or a device, and no data."""
+    if node.outputs:
+        return False
+    if node.type == "getattr":
+        return len(node.args) == 2 and node.args[1] in _SIZES
+    return node.value is not None or node.type in _SIZES
 
 
 def built_item(node: Node, key: Any) -> Any:

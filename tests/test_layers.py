@@ -13,6 +13,7 @@ ROWS = (
     ("graph",),
     ("capture", "annotate", "select"),
     ("rewrite", "expression", "paths", "widths", "claims", "libraries"),  # pure helpers of an edit
+    ("edits",),
     ("draft",),
     ("targets",),
     ("operations", "emit"),

@@ -89,13 +89,17 @@ class Table:
         """The table as aligned text.
 
         Args:
-            width: Columns to fit into (long cells wrap); by default the terminal's, at most 140.
+            width: Columns to fit into; by default the terminal's, at most 140. Where full names do
+                not fit, a name inside the module of the row begins with a dot (``.conv1``), and
+                what is still too long wraps.
         """
         if width is None:
             width = self._width
         if width is None:
             width = max(60, min(140, shutil.get_terminal_size((110, 24)).columns))
         cells = [self._cells(row) for row in self.rows]
+        if sum(_widths([HEADINGS, *cells])) + 2 * (len(HEADINGS) - 1) > width:
+            cells = [self._cells(row, short=True) for row in self.rows]
         widths = _fit([HEADINGS, *cells], width)
         line = "─" * (sum(widths) + 2 * (len(widths) - 1))
         out = [self.title, line, *_lines(HEADINGS, widths), line]
@@ -111,14 +115,17 @@ class Table:
             out += [indent + more for more in text[1:]]
         return "\n".join(out)
 
-    def _cells(self, row: Row) -> tuple[str, ...]:
+    def _cells(self, row: Row, short: bool = False) -> tuple[str, ...]:
         calls = f" ({row.call}/{row.calls})" if row.calls > 1 else ""
+        names = [row.layer, *row.connected]
+        if short:  # ".add" is the add of the module whose row stands above
+            names = [_within(name, row.scope) for name in names]
         return (
-            "  " * row.depth + row.layer,
+            "  " * row.depth + names[0],
             row.type + calls,
             _spell(row.outputs),
             spell_params(row),
-            ", ".join(row.connected),
+            ", ".join(names[1:]),
         )
 
     __str__ = to_text
@@ -152,6 +159,11 @@ class Table:
             + "".join(f"<td>{html.escape(text)}</td>" for text in cells[1:])
             + "</tr>"
         )
+
+
+def _within(name: str, scope: str) -> str:
+    """A name as it is said inside a module: ``".add"`` for ``"layer1.0.add"`` in ``"layer1.0"``."""
+    return name[len(scope) :] if scope and name.startswith(scope + ".") else name
 
 
 def spell_shapes(outputs: Sequence[data.Tensor]) -> str:
@@ -214,10 +226,14 @@ def _row(item: Node | Scope, kind: str, depth: int, params: int, note: str) -> R
     )
 
 
+def _widths(rows: Iterable[Sequence[str]]) -> list[int]:
+    rows = list(rows)
+    return [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]
+
+
 def _fit(rows: Iterable[Sequence[str]], width: int) -> list[int]:
     """Column widths: natural ones where they fit, else columns give way in a fixed order."""
-    rows = list(rows)
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]
+    widths = _widths(rows)
     spare = width - 2 * (len(widths) - 1)
     for i in _GIVE_WAY:
         over = sum(widths) - spare
@@ -273,6 +289,7 @@ box-shadow:inset 0 -1px rgba(128,128,128,.5);font-weight:600}
 .nbs-table th:nth-child(4),.nbs-table tbody td:nth-child(4){text-align:right!important;
 white-space:nowrap}
 .nbs-table tbody td:nth-child(3){white-space:nowrap}
+.nbs-table td:nth-child(1),.nbs-table tbody td:nth-child(5){overflow-wrap:anywhere;min-width:10em}
 .nbs-table tbody td:nth-child(2),.nbs-table tbody td:nth-child(5){opacity:.8}
 .nbs-table tr.nbs-group td{background:rgba(128,128,128,.12)!important;font-weight:600}
 .nbs-table tr.nbs-node:hover td{background:rgba(90,140,255,.14)!important}

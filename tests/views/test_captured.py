@@ -125,3 +125,23 @@ def test_dicts_in_and_out():
     assert graph["fc"].users and graph.output is not None
     assert torch.equal(graph.run({"x": torch.ones(3, 4)}, scale=2.0)["logits"],
                        graph.model({"x": torch.ones(3, 4)}, scale=2.0)["logits"])  # fmt: skip
+
+
+class Reads(nn.Module):
+    """Reads the size of one value to shape another."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 6)
+
+    def forward(self, x):
+        out = self.fc(x)
+        return out.view(x.shape[0], 2, 3), torch.arange(x.shape[0])
+
+
+def test_whose_size_alone_is_read_is_no_predecessor():
+    """A view is connected to what it reshapes; what reads nothing but a size, to where that is from."""
+    graph = nbs.capture(Reads(), torch.zeros(5, 4))
+    assert [n.name for n in graph["view"].inputs] == ["fc"]
+    assert [n.name for n in graph["arange"].inputs] == ["x"]
+    assert "view" not in [n.name for n in graph["x"].users]

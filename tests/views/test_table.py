@@ -44,13 +44,21 @@ def test_text_is_aligned_and_shows_everything(table):
 
 @pytest.mark.parametrize("width", [60, 70, 90, 140])
 def test_text_keeps_its_width_and_loses_nothing(width):
-    """Long names wrap inside their column; every name can still be read."""
+    """Long names are said inside their module, else wrap; every name can still be read."""
     graph = ModelGraph(_long_names(), Net())
     text = graph.table().to_text(width)
     assert max(map(len, text.splitlines())) <= max(width, 83)
     squeezed = re.sub(r"\s+", "", text)
     for node in graph.nodes:
-        assert node.name[-12:] in squeezed
+        assert node.name.rpartition(".")[2] in squeezed
+
+
+def test_names_are_said_inside_their_module_where_they_do_not_fit(table):
+    """A name with a dot in front belongs to the module of the row; others stay whole."""
+    text = table.to_text(66)
+    assert re.search(r"^  \.relu_1 +ReLU \(2/2\)", text, re.MULTILINE)
+    assert ".relu, blocks.0.relu_1" in text
+    assert "blocks.0.lin" not in text
 
 
 def _long_names():
