@@ -5,7 +5,8 @@ Run ``python tests/names.py`` for the whole list, or with model names for a few 
 The rule of the comparison. Compared: calls of layers, of functions and of methods, in order. Left
 out on both sides, and counted: inputs and the output; plumbing (``getattr``, ``getitem``, ``size`` and
 arithmetic on sizes, assertions): what torch.fx records of shapes, Python computes here on tracked numbers; parameters
-read. One difference is kept: torchvision cuts a final ``_2`` from the path of a MODULE too, so that
+read; what is computed from buffers alone, which torch.fx works out while it traces (later names of the same
+kind count on from there). One difference is kept: torchvision cuts a final ``_2`` from the path of a MODULE too, so that
 the layer ``ln_2`` of a ViT is called ``ln_1`` there. Here a layer's node carries the layer's own path; such
 layers are compared by path, and counted as "numbered path".
 """
@@ -77,14 +78,26 @@ def theirs(model):
 def ours(graph):
     """Names of layers, functions and methods, and what was left out."""
     kept, excluded = [], collections.Counter()
+    fixed, skipped = set(), collections.Counter()
     for node in graph.flat:
-        if node.kind in ("module", "function", "method"):
+        if node.kind == "parameter":
+            excluded["parameter"] += 1
+            if node.type == "Tensor":
+                fixed.add(node.id)
+        elif node.kind in ("module", "function", "method"):
+            sources = graph.inputs_of(node.id)
+            base = re.sub(r"_[0-9]+$", "", node.name)
             if node.type in PLUMBING:
                 excluded[node.type] += 1
+            elif node.kind != "module" and sources and fixed.issuperset(sources):
+                excluded["on buffers alone"] += 1
+                fixed.add(node.id)
+                skipped[base] += 1
+            elif node.kind != "module" and skipped[base]:
+                number = int(node.name[len(base) + 1 :] or 0) - skipped[base]
+                kept.append(f"{base}_{number}" if number else base)
             else:
                 kept.append(node.name)
-        elif node.kind == "parameter":
-            excluded["parameter"] += 1
     return kept, excluded
 
 
