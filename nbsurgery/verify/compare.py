@@ -194,20 +194,27 @@ def brief(value: Any) -> str:
     return type(value).__name__
 
 
-def shapes(value: Any, limit: int = 6) -> str:
-    """The shapes of an output in its own structure: ``{'c2': (2, 256, 56, 56), …}``."""
+def shapes(value: Any, limit: int = 6, _inside: bool = False) -> str:
+    """The shapes of an output in its own structure: ``{'c2': (2, 256, 56, 56), …}``.
+
+    An object within an object, a cache in the output of a language model, is its class's name.
+    """
     parts = children(value)
     if parts is None:
         return brief(value)
-    if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        inner, ends = [shapes(item) for _, item in parts], "()"
-    elif isinstance(value, list):
-        inner, ends = [shapes(item) for _, item in parts], "[]"
+    plain = type(value) in (tuple, list, dict) or hasattr(value, "_fields")
+    if _inside and not plain:
+        return type(value).__name__
+    inside = _inside or not plain
+    if type(value) is tuple:
+        inner, ends = [shapes(item, limit, inside) for _, item in parts], "()"
+    elif type(value) is list:
+        inner, ends = [shapes(item, limit, inside) for _, item in parts], "[]"
     elif type(value) is dict:
-        inner, ends = [f"{k[1:-1]}: {shapes(item)}" for k, item in parts], "{}"
+        inner, ends = [f"{k[1:-1]}: {shapes(item, limit, inside)}" for k, item in parts], "{}"
     else:  # objects: what is None was not asked for
-        kept = [(k, item) for k, item in parts if item is not None]
-        inner = [f"{k.strip('.[]').strip(chr(39))}={shapes(item)}" for k, item in kept]
+        kept = [(k.strip(".[]'"), item) for k, item in parts if item is not None]
+        inner = [f"{k}={shapes(item, limit, inside)}" for k, item in kept]
         ends = f"{type(value).__name__}()"
     if len(inner) > limit:
         inner = [*inner[: limit - 1], f"… {len(inner)} in all"]

@@ -260,6 +260,12 @@ class _Guard(TorchDispatchMode):
             self.record.update(ids)
 
 
+# torch wraps the method so that the first call imports its compiler, which takes seconds
+_Guard.__torch_dispatch__ = getattr(
+    _Guard.__torch_dispatch__, "__wrapped__", _Guard.__torch_dispatch__
+)
+
+
 def _written(text, code, model, variable, namespace, seed) -> set[int]:
     """Ids of the original's tensors that the text writes, as far as a run on meta tensors gets."""
     number = next(_counter)

@@ -97,7 +97,8 @@ class Report:
 
     def __str__(self) -> str:
         rows = [(f.label, f.before, f.after) for f in self.facts]
-        wide = [max((len(r[i]) for r in rows), default=0) for i in (0, 1)]
+        # a long structure in one row does not push the numbers of the others away
+        wide = [max((len(r[i]) for r in rows if len(r[i]) <= 24), default=0) for i in (0, 1)]
         lines = [self.headline]
         lines += [
             f"  {label:<{wide[0]}}  {a:>{wide[1]}}  {'=' if a == b else '→ ' + b}"

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from .compare import cloned, leaves
-from .copy import Copier
+from .copy import structural_copy
 from .still import still
 
 
@@ -84,21 +84,43 @@ _last: weakref.WeakKeyDictionary[Any, Trial] = weakref.WeakKeyDictionary()
 
 
 class Trial:
-    """Structural copies of built modules and their one run on one example."""
+    """Structural copies of modules and their one run on one example."""
 
     def __init__(self, modules: Sequence[nn.Module], args: tuple, kwargs: Mapping[str, Any]):
-        self.example = (args, kwargs)
-        self.copies = tuple(Copier(m) for m in modules)
-        self.parts = tuple(c.root for c in self.copies)
+        self.example, self.versions = (args, kwargs), _versions(modules)
+        self.parts = tuple(map(structural_copy, modules))
         self.run = run(self.parts, args, kwargs)
 
     @classmethod
-    def of(cls, built: Any, args: tuple, kwargs: Mapping[str, Any]) -> Trial:
-        """The trial of a `Built` on an example: made once, for capture and report alike."""
-        known = _last.get(built)
-        if known is None or not _same((args, kwargs), known.example):
-            known = _last[built] = cls(built.modules, args, kwargs)
+    def of(
+        cls, key: Any, modules: Sequence[nn.Module], args: tuple, kwargs: Mapping[str, Any]
+    ) -> Trial:
+        """The trial of some modules on an example: one for capture and report, and for every step.
+
+        It lasts as long as `key` lives, and until a weight is written or another example comes.
+        """
+        known = _last.get(key)
+        if (
+            known is None
+            or not _same((args, kwargs), known.example)
+            or known.versions != _versions(modules)
+        ):
+            known = _last[key] = cls(modules, args, kwargs)
         return known
+
+
+def _versions(modules: Sequence[nn.Module]) -> tuple:
+    """What changes when a weight is written, a mode is set or a module is exchanged."""
+    found: list[Any] = []
+    for root in modules:
+        for module in root.modules():
+            found.append((id(module), module.training))
+        for tensor in (*root.parameters(), *root.buffers()):
+            try:
+                found.append(tensor._version)
+            except (RuntimeError, ValueError):  # inference tensors keep no count
+                found.append(None)
+    return tuple(found)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -13,7 +13,6 @@ from torch import nn
 from ..claims import Claim
 from ..graph import Graph
 from . import runs
-from .copy import Copier, structural_copy
 from .execute import Built
 
 
@@ -48,17 +47,15 @@ class Subject:
     # --- runs ------------------------------------------------------------------------------------
 
     @functools.cached_property
-    def reference(self) -> nn.Module:
-        """A copy of the original to run: its buffers may move."""
-        return structural_copy(self.original)
-
-    @functools.cached_property
     def original_run(self) -> runs.Run:
-        return runs.run((self.reference,), self.original_args, self.original_kwargs)
+        trial = runs.Trial.of(
+            self.original, (self.original,), self.original_args, self.original_kwargs
+        )
+        return trial.run
 
     @functools.cached_property
     def _trial(self) -> runs.Trial:
-        return runs.Trial.of(self.built, self.args, self.kwargs)
+        return runs.Trial.of(self.built, self.built.modules, self.args, self.kwargs)
 
     @property
     def run(self) -> runs.Run:
@@ -66,9 +63,9 @@ class Subject:
         return self._trial.run
 
     @property
-    def copies(self) -> tuple[Copier, ...]:
-        """Copies of the built modules to run: what is built keeps its buffers."""
-        return self._trial.copies
+    def parts(self) -> tuple[nn.Module, ...]:
+        """Copies of the built modules that were run: what is built keeps its buffers."""
+        return self._trial.parts
 
     # --- names -----------------------------------------------------------------------------------
 

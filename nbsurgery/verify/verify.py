@@ -105,7 +105,7 @@ def after(built: Built, args: tuple, kwargs: Mapping[str, Any] | None = None):
         StepError: It fails for another reason.
     """
     args, kwargs, parts = tuple(args), dict(kwargs or {}), built.modules
-    trial = runs.Trial.of(built, args, kwargs)
+    trial = runs.Trial.of(built, parts, args, kwargs)
     if trial.run.error is not None:
         raise explain(trial.run.error, trial.parts, _so_far(parts, args, kwargs)) from (
             trial.run.error
@@ -151,8 +151,7 @@ def _subject(
         claims=tuple(_flat(claims)),
     )
     if subject.run.error is not None:
-        parts = [copier.root for copier in subject.copies]
-        raise explain(subject.run.error, parts) from subject.run.error
+        raise explain(subject.run.error, subject.parts) from subject.run.error
     return subject
 
 

@@ -1,6 +1,8 @@
 """Each check of the report: what it says where all is well, and that it sees the mistake it is for."""
 
 import dataclasses
+import gc
+import weakref
 
 import pytest
 import torch
@@ -515,8 +517,28 @@ def test_no_second_copy_of_the_weights(net):
     built = verify.execute("model.bn = model.bn", net)
     subject = verify.verify._subject(before, net, built, None, None, (X,), {}, (), None, None)
     own = {p.data_ptr() for p in net.parameters()}
-    for root in (*built.modules, subject.reference, *(c.root for c in subject.copies)):
+    for root in (*built.modules, *subject.parts):
         assert {p.data_ptr() for p in root.parameters()} == own
+
+
+def test_a_weight_written_between_two_reports_is_seen(net):
+    """The original's run is kept from step to step, until training moves a weight."""
+    copy = verify.structural_copy(net)
+    examine("model.block.append(nn.Identity())", copy, X, claims=[SameOutput()])
+    with torch.no_grad():
+        net.fc.bias.add_(1)
+    report = examine("model.block.append(nn.Identity())", copy, X, claims=[SameOutput()])
+    has(report, "ok", "the output equals the original's, bit for bit")
+
+
+def test_nothing_outlives_the_model():
+    """Runs that are kept hold neither the original nor what was built."""
+    model = Net().eval()
+    examine("model.fc = nn.Linear(4, 2)", model, X)
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
 
 
 def test_statistics_of_nobody_move(net):

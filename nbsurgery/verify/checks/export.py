@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
 import warnings
 from collections.abc import Iterator
@@ -31,11 +33,8 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _export(modules, args, kwargs, crossing=()) -> Exception | None:
-    level = logging.getLogger("torch").level
-    logging.getLogger("torch").setLevel(logging.CRITICAL)
     try:
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")
+        with _quiet(), torch.no_grad():
             for i, module in enumerate(modules):
                 ghost = Copier(module, device="meta").root
                 given = (args, kwargs) if i == 0 else (runs.handed_on(ghost, crossing[i - 1]), {})
@@ -43,6 +42,17 @@ def _export(modules, args, kwargs, crossing=()) -> Exception | None:
                 torch.export.export(ghost, *ghosts)
     except Exception as error:  # noqa: BLE001  the exporter raises of every kind
         return error
-    finally:
-        logging.getLogger("torch").setLevel(level)
     return None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporter logs, warns and prints what its error says as well."""
+    level = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)

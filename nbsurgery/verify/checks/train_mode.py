@@ -70,6 +70,9 @@ def _pass(parts, args, kwargs, backward: bool) -> tuple[Exception | None, dict[i
         id(part): {n for n, p in part.named_parameters() if p.requires_grad and p.grad is None}
         for part in parts
     }
+    for part in parts:
+        for p in part.parameters():
+            p.grad = None  # the other model's gradients need the room
     return None, missing
 
 

@@ -138,10 +138,15 @@ def _name(graph: Graph, id: str) -> str:
 
 def _random(subject: Subject) -> bool:
     """Whether the original itself gives other numbers under another seed."""
-    if not any(m.training for m in subject.reference.modules()):
+    if not any(m.training for m in subject.original.modules()):
         return False
     first, second = (
-        runs.run((subject.reference,), subject.original_args, subject.original_kwargs, seed=seed)
+        runs.run(
+            (structural_copy(subject.original),),
+            subject.original_args,
+            subject.original_kwargs,
+            seed=seed,
+        )
         for seed in (0, 1)
     )
     return not difference(first.output, second.output).close
