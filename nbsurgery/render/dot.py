@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import graphviz
 
 from ..graph import Graph, Node
@@ -13,7 +15,7 @@ def to_graphviz(graph: Graph, depth: int | None = 2) -> graphviz.Digraph:
     """Write a model as a graph of the ``graphviz`` package, to be styled and rendered at will.
 
     Modules down to `depth` are clusters; what lies deeper is one box. Every node's name in the DOT
-    text is the name that it has in Python.
+    text is the name that it has in Python; characters that mean something to Graphviz are ``_``.
 
     Args:
         graph: The captured model.
@@ -26,6 +28,9 @@ def to_graphviz(graph: Graph, depth: int | None = 2) -> graphviz.Digraph:
         >>> to_graphviz(graph, depth=1).save("model.dot")  # doctest: +SKIP
     """
     return _Writer(graph, depth).run()
+
+
+_MEANING = re.compile(r"""[:\\"<>]|&(?=[#\w]+;)""")
 
 
 class _Writer:
@@ -146,12 +151,13 @@ def _short(path: str) -> str:
 
 def _label(*lines: str) -> str:
     """Lines of plain text as a label: what looks like an escape or like HTML is neither."""
-    return graphviz.nohtml("\\n".join(graphviz.escape(_clean(line)) for line in lines if line))
+    plain = [graphviz.escape(_clean(line)).replace("&", "&amp;") for line in lines if line]
+    return graphviz.nohtml("\\n".join(plain))
 
 
 def _word(text: str) -> str:
-    """A node's name: `Digraph.edge` would take a colon for a port, and DOT a backslash for an escape."""
-    return _clean(text).replace(":", "_").replace("\\", "_")
+    """A node's name, without what means something in one: ports, quotes, HTML, entities."""
+    return _MEANING.sub("_", _clean(text))
 
 
 def _clean(text: str) -> str:

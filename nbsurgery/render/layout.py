@@ -169,6 +169,19 @@ def plan(problem: Problem) -> Plan:
             link = best[ends[link][0]]
         return link is not None and problem.links[link].value == problem.links[short].value
 
+    def alone(long: int, a: int) -> bool:
+        """Whether nothing that enters the level reaches `long` except through vertex `a`."""
+        seen, queue = {a}, [ends[long][0]]
+        while queue:
+            v = queue.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            if v >= n or problem.shapes[v].end == "in":
+                return False
+            queue += [ends[j][0] for j in inward[v]]
+        return True
+
     for short, long in problem.pairs:
         if made_of(long, short) and ends[long][0] != ends[short][0]:
             result.skips.add(short)
@@ -183,8 +196,9 @@ def plan(problem: Problem) -> Plan:
         while a < n and len(outward[a]) == 1 and len(inward[a]) == 1:
             way.append(inward[a][0])
             a = ends[inward[a][0]][0]
-        # a shortcut leaves from a value that the long branch is made of
-        if made_of(long, way[-1]) and (kind == "add" or len(way) == 1):
+        # a shortcut leaves from a value that the long branch is made of; where it is more than
+        # the value as it is, from one that the long branch is made of alone
+        if made_of(long, way[-1]) and (len(way) == 1 or (kind == "add" and alone(long, a))):
             result.skips.update(way)
 
     for v in range(n):

@@ -104,6 +104,12 @@ class _Composer:
     def __init__(self, graph, open, engine, cache, diff, runs):
         self.graph, self.cache, self.diff, self.runs = graph, cache, diff, runs
         self.levels = Levels.of(graph)
+        self.touched: set[str] = set()  # scopes with a difference inside
+        for key in self.diff:
+            node = graph.by_id.get(key)
+            at = node.scope if node is not None else key
+            if at in graph.scopes and at not in self.touched:
+                self.touched.update(graph.ancestors(at))
         self.open = {""}
         for key in open:
             if key in graph.scopes:
@@ -230,18 +236,8 @@ class _Composer:
         """How a node, or the scope that it calls, differs."""
         found = self.diff.get(node.id)
         if found is None and node.child is not None:
-            found = self.diff.get(node.child)
-            if found is None and any(
-                k == node.child or self.under(k, node.child) for k in self.diff
-            ):
-                found = "changed"
+            found = self.diff.get(node.child) or ("changed" if node.child in self.touched else None)
         return found
-
-    def under(self, key: str, scope: str) -> bool:
-        """Whether a node id or scope key lies below a scope."""
-        node = self.graph.by_id.get(key)
-        at = node.scope if node is not None else key
-        return at in self.graph.scopes and scope in self.graph.ancestors(at)
 
     # -- sizes ----------------------------------------------------------------------------------
     def size(self, item: _Item, scope: str, level: Level) -> None:

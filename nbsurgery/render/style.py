@@ -214,4 +214,10 @@ def css(dark: bool = False) -> str:
         rules.append(f".nbs .d{depth}>.hd{{fill:{c[f'head{depth}']}}}")
     for state in ("added", "removed", "changed"):
         rules.append(f".nbs .{state}>.b{{stroke:{c[state]};stroke-width:2}}")
-    return "".join(rules)
+    # a page may hold a light and a dark picture
+    return "".join(rules).replace(".nbs ", f".nbs-{theme(dark)} ")
+
+
+def theme(dark: bool) -> str:
+    """What classes and ids of a theme end with."""
+    return "dark" if dark else "light"

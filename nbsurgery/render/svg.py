@@ -41,7 +41,7 @@ def to_svg(scene: dict, dark: bool = False, title: str | None = None) -> str:
     Returns:
         An SVG document that needs no script, no style sheet and no font of its own.
     """
-    colours = style.DARK if dark else style.LIGHT
+    colours, theme = (style.DARK if dark else style.LIGHT), style.theme(dark)
     root = scene["group"]
     width, height = scene["width"], scene["height"]
     title = title or f"{root['type']}: how it is wired"
@@ -49,20 +49,23 @@ def to_svg(scene: dict, dark: bool = False, title: str | None = None) -> str:
     told = ", ".join(names[:60]) + (f" and {len(names) - 60} more" if len(names) > 60 else "")
     out = [
         (
-            f'<svg class="nbs" xmlns="http://www.w3.org/2000/svg" role="img" width="{_n(width)}" '
+            f'<svg class="nbs nbs-{theme}" xmlns="http://www.w3.org/2000/svg" role="img" width="{_n(width)}" '
             f'height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}">'
             f"<title>{_text(title)}</title><desc>{_text('From input to output: ' + told)}</desc>"
             f"<style>{style.css(dark)}</style><defs>"
         )
     ]
-    for name, colour, size in (("ar", colours["edge"], 6.5), ("as", colours["skip"], 7.5)):
+    for name, colour, size in (
+        (f"nbs-edge-{theme}", colours["edge"], 6.5),
+        (f"nbs-skip-{theme}", colours["skip"], 7.5),
+    ):
         out.append(
             f'<marker id="{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="{size}" '
             f'markerHeight="{size}" orient="auto" markerUnits="userSpaceOnUse">'
             f'<path d="M0,.6L8,4L0,7.4z" fill="{colour}"/></marker>'
         )
     out.append('</defs><rect class="bg" width="100%" height="100%"/>')
-    _inside(root, out)
+    _inside(root, out, theme)
     out.append("</svg>")
     return "".join(out)
 
@@ -78,11 +81,12 @@ def _names(group: dict) -> Iterator[str]:
             yield item["name"]
 
 
-def _inside(group: dict, out: list[str]) -> None:
+def _inside(group: dict, out: list[str], theme: str) -> None:
     """A group's edges, title and items, in the order in which they cover each other."""
     for edge in sorted(group["edges"], key=lambda e: e["skip"]):
         skip = " skip" if edge["skip"] else ""
-        arrow = f' marker-end="url(#{"as" if skip else "ar"})"' if edge["arrow"] else ""
+        marker = f"nbs-{'skip' if skip else 'edge'}-{theme}"
+        arrow = f' marker-end="url(#{marker})"' if edge["arrow"] else ""
         out.append(
             f'<path class="e{skip}" data-value={_attr(edge["value"])} d="{edge["d"]}"{arrow}>'
             f"<title>{_text(edge['shape'])}</title></path>"
@@ -91,7 +95,10 @@ def _inside(group: dict, out: list[str]) -> None:
         _title(group, out)
     late = []
     for item in group["items"]:
-        _ITEMS[item["kind"]](item, out)
+        if item["kind"] == "group":
+            _group(item, out, theme)
+        else:
+            _ITEMS[item["kind"]](item, out)
         if item.get("more"):
             late.append(item["more"])
     for more in late:
@@ -115,14 +122,14 @@ def _title(group: dict, out: list[str]) -> None:
         _badge(group["badge"], right, 4, out)
 
 
-def _group(group: dict, out: list[str]) -> None:
+def _group(group: dict, out: list[str], theme: str) -> None:
     state = f" {group['diff']}" if group["diff"] else ""
     out.append(
         f'<g class="mod d{min(group["depth"], 3)}{state}" data-key={_attr(group["key"])} '
         f'transform="translate({_n(group["x"])},{_n(group["y"])})">'
         f'<rect class="b" width="{_n(group["w"])}" height="{_n(group["h"])}" rx="10"/>'
     )
-    _inside(group, out)
+    _inside(group, out, theme)
     out.append("</g>")
 
 
@@ -249,4 +256,4 @@ def _more(more: dict, out: list[str]) -> None:
     )
 
 
-_ITEMS = {"group": _group, "box": _box, "card": _card, "pill": _pill}
+_ITEMS = {"box": _box, "card": _card, "pill": _pill}
