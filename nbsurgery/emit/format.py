@@ -113,16 +113,12 @@ def _brackets(indent: str, text: str, width: int) -> list[str]:
     elif len(items) == 1 and not content.rstrip().endswith(","):
         pieces = _split_operators(content)
         body = [p for piece in pieces for p in _brackets(inner, piece, width)]
-        if len(pieces) == 1 and call:
-            body[-1] += ","
     else:
         body = []
         for item in items:
             lines = _brackets(inner, item, width - 1)
             lines[-1] += ","
             body += lines
-        if items[-1].startswith("**") and before.startswith("def "):
-            body[-1] = body[-1][:-1] + ","
     return [indent + before, *body, indent + after]
 
 

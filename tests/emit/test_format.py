@@ -11,6 +11,9 @@ from nbsurgery.emit.format import docstring, fit
 
 LONG = ", ".join(f"argument_{i}" for i in range(12))
 LINES = [
+    f"model = nn.Sequential(OrderedDict({LONG.replace(', ', '=1, ')}=1))",
+    f"x = function(*[{LONG}])",
+    f'raise RuntimeError("{"a long message " * 6}")',
     f"x = self.layer({LONG})",
     f"return self.layer({LONG})",
     f"return {{{', '.join(f'{chr(34)}c{i}{chr(34)}: some_value_{i}' for i in range(8))}}}",
