@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import threading
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from torch import nn
 from nbsurgery.capture import fakes, hooks, inputs
 from nbsurgery.capture.freeze import freeze
 from nbsurgery.capture.recorder import Tape
-from nbsurgery.capture.state import Snapshot
+from nbsurgery.capture.state import Snapshot, private
 from nbsurgery.capture.values import tensors_in
 from nbsurgery.errors import CaptureError, ModelFailed
 from nbsurgery.graph import Graph
@@ -45,7 +46,7 @@ def capture(
         CaptureError: the model or the arguments cannot be used; the message says what to pass.
         ModelFailed: the model itself raised; the error's ``graph`` holds what ran before.
     """
-    with _alone():
+    with _alone(), _no_collection():
         return _capture(model, tuple(args), dict(kwargs or {}), how)
 
 
@@ -65,6 +66,18 @@ def _alone():
             yield
         finally:
             _holder = None
+
+
+@contextlib.contextmanager
+def _no_collection():
+    """A full garbage collection in the middle takes longer than the recording."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def _capture(model: nn.Module, args: tuple, kwargs: dict, how: str) -> Graph:
@@ -125,7 +138,7 @@ def _meta(model: nn.Module, tensors: list[torch.Tensor]) -> bool:
 def _record(model: nn.Module, args: tuple, kwargs: dict, how: str, grad: bool) -> Graph:
     with contextlib.ExitStack() as stack:
         modules = list(model.modules())
-        snapshot = Snapshot(modules, copy_buffers=how == "real")
+        snapshot = Snapshot(modules, copy_tensors=how == "real")
         stack.callback(snapshot.restore)
         if how == "fake":
             fake = fakes.Fakes()
@@ -133,7 +146,9 @@ def _record(model: nn.Module, args: tuple, kwargs: dict, how: str, grad: bool) -
             args, kwargs = fake.value(args), fake.value(kwargs)
             stack.enter_context(fake.mode)
             stack.enter_context(_quiet())
-        tape = Tape(model, how)
+        else:
+            args, kwargs = private(args), private(kwargs)
+        tape = Tape(model, how, snapshot.save)
         stack.enter_context(torch.enable_grad() if grad else torch.no_grad())
         failure = None
         with hooks.installed(tape):

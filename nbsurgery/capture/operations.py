@@ -79,7 +79,7 @@ class Plan:
     """How one torch function is recorded."""
 
     __slots__ = (
-        "always", "base", "glue", "kind", "name", "operator", "operator_base", "setter", "skip",
+        "always", "base", "glue", "inplace", "kind", "name", "operator", "operator_base", "setter", "skip",
         "swapped", "target",
     )  # fmt: skip
 
@@ -88,6 +88,7 @@ class Plan:
         self.base = snake(name)
         self.operator = self.operator_base = None
         self.always = self.swapped = self.glue = self.setter = self.skip = False
+        self.inplace = (name.endswith("_") and not name.endswith("__")) or name == "setattr"
 
 
 def _by_identity() -> dict[int, tuple[str, Any]]:
@@ -149,6 +150,7 @@ def _make(function) -> Plan:
         made = Plan("function", name, function)
     if made.operator is not None:
         base = made.operator.__name__
+        made.inplace = base in _INPLACE or base == "setitem"
         if base in _INPLACE:  # ``out += x`` reads as an addition
             base = base[1:]
         made.operator_base = snake(base)

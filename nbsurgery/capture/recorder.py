@@ -49,8 +49,8 @@ _TORCH_STATE = frozenset(nn.Module().__dict__) | {
 class Tape:
     """Records one run of `root`. Filled by the hooks while `recording`, read by `freeze`."""
 
-    def __init__(self, root: nn.Module, how: str):
-        self.root, self.how = root, how
+    def __init__(self, root: nn.Module, how: str, save):
+        self.root, self.how, self.save = root, how, save
         self.thread = threading.get_ident()
         self.recording = False
         self.entering = False
@@ -522,6 +522,8 @@ class Tape:
             args, kwargs = plain_all(args), plain_all(kwargs)
         tensors = seen.tensors
         before = [version(t) for t in tensors]
+        if plan.inplace and tensors:
+            self.save(tensors[0])
         if seen.odd:  # what a tensor subclass does by itself is no operation of the model
             self.paused += 1
         try:

@@ -1,7 +1,8 @@
-"""What a run may disturb, noted before and put back after: modules, buffers, random state, modes."""
+"""What a run may disturb, noted before and put back after: modules, tensors, inputs, random state."""
 
 from __future__ import annotations
 
+import copy
 import random
 import sys
 from typing import Any
@@ -15,87 +16,146 @@ _GONE = object()
 class Snapshot:
     """The state of a model and of the process around it.
 
-    Weights are not copied. Buffers are, where the run may write to them: in training mode, and in
-    modules that are not torch's own.
+    Weights are copied only where the run is about to write to one (`save`). Buffers are copied where
+    it may: in training mode, and in modules that are not torch's own.
     """
 
-    def __init__(self, modules: list[nn.Module], copy_buffers: bool = True):
-        self.modules = [
-            self._module(m) for m in modules if not isinstance(m, torch.jit.ScriptModule)
-        ]
-        self.buffers: list[tuple] = []
-        if copy_buffers:
+    def __init__(self, modules: list[nn.Module], copy_tensors: bool = True):
+        self.modules = [_note(m) for m in modules if not isinstance(m, torch.jit.ScriptModule)]
+        self.saved: dict[int, tuple] = {}
+        self.owners: dict[int, list[torch.Tensor]] | None = None
+        self.every = modules
+        self.copy_tensors = copy_tensors
+        if copy_tensors:
             for module in modules:
-                if module.__dict__.get("training") or not type(module).__module__.startswith(
-                    "torch."
+                buffers = module.__dict__.get("_buffers")
+                if buffers and (
+                    module.__dict__.get("training")
+                    or not type(module).__module__.startswith("torch.")
                 ):
-                    for buffer in (module.__dict__.get("_buffers") or {}).values():
-                        if _copyable(buffer):
-                            self.buffers.append((buffer, buffer._version, buffer.detach().clone()))
+                    for buffer in buffers.values():
+                        self._keep(buffer)
         self.cpu = torch.get_rng_state()
         self.cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
         self.python = random.getstate()
         numpy = sys.modules.get("numpy")
         self.numpy = numpy.random.get_state() if numpy is not None else None
 
-    @staticmethod
-    def _module(module: nn.Module) -> tuple:
-        state = dict(module.__dict__)
-        inner = {k: v.copy() for k, v in state.items() if isinstance(v, (dict, list, set))}
-        return module, state, inner
+    def _keep(self, tensor: Any) -> None:
+        if id(tensor) not in self.saved and _copyable(tensor):
+            self.saved[id(tensor)] = (tensor, tensor._version, tensor.detach().clone())
 
-    def restore(self) -> list[str]:
-        """Put everything back.
+    def save(self, target: torch.Tensor) -> None:
+        """An operation is about to write to `target`: copy what of the model shares its memory."""
+        if not self.copy_tensors or type(target) not in (torch.Tensor, nn.Parameter):
+            return
+        if self.owners is None:
+            self.owners = {}
+            for module in self.every:
+                for table in ("_parameters", "_buffers"):
+                    for tensor in (module.__dict__.get(table) or {}).values():
+                        if _copyable(tensor):
+                            self.owners.setdefault(_memory(tensor), []).append(tensor)
+        if _copyable(target):
+            for tensor in self.owners.get(_memory(target), ()):
+                self._keep(tensor)
 
-        Returns:
-            What the run itself had changed, in words.
-        """
-        changed: list[str] = []
-        for module, state, inner in self.modules:
-            _restore(module, state, inner, changed)
-        for buffer, version, copy in self.buffers:
+    def restore(self) -> None:
+        """Put everything back."""
+        for entry in self.modules:
+            _restore(*entry)
+        for tensor, version, kept in self.saved.values():
             # batch_norm moves its statistics without a word to the version counter
-            if buffer._version != version or not torch.equal(buffer, copy):
-                buffer.data.copy_(copy)
+            if tensor._version != version or not torch.equal(tensor, kept):
+                tensor.data.copy_(kept)
         torch.set_rng_state(self.cpu)
         if self.cuda is not None:
             torch.cuda.set_rng_state_all(self.cuda)
         random.setstate(self.python)
         if self.numpy is not None:
             sys.modules["numpy"].random.set_state(self.numpy)
-        return changed
 
 
-def _copyable(buffer: Any) -> bool:
+def _copyable(tensor: Any) -> bool:
     return (
-        type(buffer) is torch.Tensor
-        and not buffer.is_meta
-        and not buffer.is_inference()
-        and not buffer.is_quantized
+        isinstance(tensor, torch.Tensor)
+        and type(tensor) in (torch.Tensor, nn.Parameter)
+        and tensor.layout is torch.strided
+        and not tensor.is_meta
+        and not tensor.is_inference()
+        and not tensor.is_quantized
+        and not tensor.is_nested
     )
 
 
-def _restore(module: nn.Module, state: dict, inner: dict, changed: list[str]) -> None:
-    now = module.__dict__
-    if len(now) != len(state) or any(now.get(k, _GONE) is not v for k, v in state.items()):
+def _memory(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def _note(module: nn.Module) -> tuple:
+    """The attributes of a module, and what its containers hold."""
+    state = module.__dict__
+    inner = [
+        (v, v.copy() if v else None) for v in state.values() if isinstance(v, (dict, list, set))
+    ]
+    return state, dict(state), list(map(id, state.values())), inner
+
+
+def _restore(now: dict, state: dict, ids: list[int], inner: list[tuple]) -> None:
+    if list(map(id, now.values())) != ids:
         for name in [k for k in now if k not in state]:
-            changed.append(f"{type(module).__name__}.{name}")
             del now[name]
         for name, value in state.items():
             if now.get(name, _GONE) is not value:
-                changed.append(f"{type(module).__name__}.{name}")
                 now[name] = value
-    for name, copy in inner.items():
-        value = state[name]
-        if isinstance(value, list):
-            if len(value) != len(copy) or any(a is not b for a, b in zip(value, copy, strict=True)):
-                changed.append(f"{type(module).__name__}.{name}")
-                value[:] = copy
-        elif isinstance(value, set):
-            if value != copy:
-                value.clear()
-                value.update(copy)
-        elif len(value) != len(copy) or any(value.get(k, _GONE) is not v for k, v in copy.items()):
-            changed.append(f"{type(module).__name__}.{name}")
-            value.clear()
-            value.update(copy)
+    for container, before in inner:
+        if before is None:
+            if container:
+                container.clear()
+        elif isinstance(container, list):
+            if list(map(id, container)) != list(map(id, before)):
+                container[:] = before
+        elif isinstance(container, set):
+            if container != before:
+                container.clear()
+                container.update(before)
+        elif list(container) != list(before) or any(
+            container[k] is not v for k, v in before.items()
+        ):
+            container.clear()
+            container.update(before)
+
+
+def private(value: Any, memo: dict | None = None) -> Any:
+    """Arguments of which the run may do what it likes: tensors cloned, objects copied around them."""
+    memo = {} if memo is None else memo
+    known = memo.get(id(value))
+    if known is not None:
+        return known[1]
+    if isinstance(value, torch.Tensor):
+        if not _copyable(value):
+            return value
+        made: Any = value.detach().clone()
+        if value.requires_grad:
+            made.requires_grad_(True)
+    elif isinstance(value, tuple):
+        items = [private(v, memo) for v in value]
+        made = type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    elif type(value) is list:
+        made = [private(v, memo) for v in value]
+    elif type(value) is dict:
+        made = {k: private(v, memo) for k, v in value.items()}
+    elif hasattr(value, "__dict__") and not isinstance(value, (nn.Module, type)):
+        if callable(value):
+            return value
+        made = copy.copy(value)
+        memo[id(value)] = (value, made)
+        for name, item in vars(value).items():
+            object.__setattr__(made, name, private(item, memo))
+        if isinstance(value, dict):
+            for key in list(dict.keys(value)):
+                dict.__setitem__(made, key, private(dict.__getitem__(value, key), memo))
+    else:
+        return value
+    memo[id(value)] = (value, made)
+    return made
