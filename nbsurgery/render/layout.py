@@ -701,10 +701,11 @@ class _Placing:
         dy = SIDE if problem.root else 0.0
         bottom = max([y[v] + self.h[v] for v in self.x], default=self.top)
         height = bottom + dy + (0 if problem.outs and not problem.root else SIDE)
-        # the way in begins on the border and passes behind the title
+        # the way in begins on the border and passes behind the title, where a shortcut joins it
+        plain = {self.ends[j][0] for j in ways if j not in self.plan.skips}
         for j, way in ways.items():
             if self.ends[j][0] >= n:
-                way.y0 = 0.0
+                way.y0 = self.top / 2 if j in self.plan.skips and self.ends[j][0] in plain else 0.0
         ends_at = height - dy
         for j, way in ways.items():
             if self.ends[j][1] >= n:

@@ -111,7 +111,8 @@ def _group(group: dict, found: list[str], keys: list[str]) -> None:
             found.append(f"{name}: ends at nothing")
         at = start["y"] + start["h"] if start else 0
         low, high = (start["x"], start["x"] + start["w"]) if start else (0, group["w"])
-        if abs(y0 - at) > 0.6 or not low <= x0 <= high:
+        behind = start is None and 0 <= y0 <= group["head"]
+        if (abs(y0 - at) > 0.6 and not behind) or not low <= x0 <= high:
             found.append(f"{name}: starts at ({x0}, {y0}), off the border")
         at = stop["y"] if stop else group["h"]
         low, high = (stop["x"], stop["x"] + stop["w"]) if stop else (0, group["w"])
