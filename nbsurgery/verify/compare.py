@@ -106,15 +106,26 @@ def cloned(value: Any) -> Any:
     return mapped(value, lambda t: t.detach().clone().requires_grad_(t.requires_grad and t.is_leaf))
 
 
-def difference(new: Any, old: Any) -> Difference:
+def difference(new: Any, old: Any, *, tensors_only: bool = False) -> Difference:
     """Compare two outputs of any structure: tensors, tuples, dicts, dataclasses, plain objects.
 
     Types of containers are not compared, their parts are: a model may come back with a dict where it
     had a subclass.
 
+    Args:
+        tensors_only: Leaves out plain values, such as the flags that a cache keeps for itself.
+
     Returns:
         The first difference in structure, shape or dtype, else the largest difference of numbers.
     """
+    if tensors_only:
+        new, old = (
+            {path: leaf for path, leaf in leaves(value) if isinstance(leaf, torch.Tensor)}
+            for value in (new, old)
+        )
+        found = _difference(new, old, "", ())
+        at = next((path for path in new if f"[{path!r}]" == found.where), found.where)
+        return dataclasses.replace(found, where=at)
     return _difference(new, old, "", ())
 
 

@@ -199,7 +199,11 @@ class Copier:
             if isinstance(tensor, nn.Parameter):
                 self._share(tensor, data)
                 data = nn.Parameter(data, requires_grad=tensor.requires_grad)
-            setattr(new, name, data if isinstance(tensor, nn.Parameter) else data.clone())
+            else:
+                data = data.clone()
+            setattr(new, name, data)
+            if id(tensor) in self._names:
+                self.origin[id(data)] = self._names[id(tensor)]
         for name, child in old.named_children():
             setattr(new, name, self.value(child))
         return new

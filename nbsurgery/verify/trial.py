@@ -53,7 +53,7 @@ def trial(
             expected = evaluate(subject.edited, structural_copy(subject.built.modules[0]), *mine)
         except Exception:  # noqa: BLE001  the recording may not hold there: then it says nothing
             expected = None
-        found = difference(run.output, expected)
+        found = difference(run.output, expected, tensors_only=True)
         if expected is not None and not found.close:
             wrong.append(found)
             yield Finding("error", f"at {name} the code is not wired as planned: it shows {found}")

@@ -91,7 +91,7 @@ def full(
     subject = _subject(
         before, original, built, after, edited, args, kwargs, claims, original_args, original_kwargs
     )
-    return _report(subject, (*IMMEDIATE, *FULL), progress)
+    return _report(subject, (*IMMEDIATE, *FULL), progress) + Report.of([_memory(subject)])
 
 
 def after(built: Built, args: tuple, kwargs: Mapping[str, Any] | None = None):
@@ -162,6 +162,15 @@ def _report(subject: Subject, checks, progress=None) -> Report:
             progress(one.__module__.rpartition(".")[2].replace("_", " "))
         found += _guarded(one, subject)
     return Report.of(found)
+
+
+def _memory(subject: Subject) -> Fact:
+    """What the full report takes at its peak beside activations: gradients, or a copy in bfloat16."""
+    size = max(
+        sum(p.nbytes for m in modules for p in m.parameters())
+        for modules in ((subject.original,), subject.built.modules)
+    )
+    return Fact("Memory of this report", "", f"up to {size / 2**20:,.0f} MB and activations")
 
 
 def _guarded(one, subject: Subject):

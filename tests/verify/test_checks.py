@@ -3,6 +3,7 @@
 import dataclasses
 import gc
 import weakref
+from pathlib import Path
 
 import pytest
 import torch
@@ -47,6 +48,7 @@ class Tied(nn.Module):
         return self.head(self.mix(self.embed(ids)))
 
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "emitted"
 X = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 IDS = torch.arange(6).reshape(2, 3)
 IMPORTS = "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\n"
@@ -506,6 +508,81 @@ def test_a_model_that_cannot_train_or_export_is_not_blamed_on_the_edit():
     report = examine("model.fc = nn.Linear(3, 2)", Odd().eval(), torch.ones(2, 3), full=True)
     assert report.ok and report.count("warning") == 0, str(report)
     assert "train mode it runs" not in str(report) and "pickle" not in str(report)
+
+
+# --- real models and real texts --------------------------------------------------------------------
+
+
+class Recurrent(nn.Module):
+    """An LSTM with a nested tuple as output."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.lstm = nn.LSTM(4, 4, batch_first=True)
+        self.fc = nn.Linear(4, 2)
+
+    def forward(self, ids):
+        out, state = self.lstm(self.embed(ids))
+        return self.fc(out[:, -1]), state
+
+
+def _bert():
+    transformers = pytest.importorskip("transformers")
+    return transformers.BertModel(
+        transformers.BertConfig(
+            hidden_size=16, num_hidden_layers=8, num_attention_heads=2, intermediate_size=16,
+            vocab_size=32,
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "make, x",
+    [(Net, X), (Tied, IDS), (Recurrent, IDS), (_bert, IDS)],
+    ids=["conv", "tied", "lstm", "bert"],
+)
+def test_an_edit_that_changes_nothing_raises_no_alarm(make, x):
+    """Every check holds, the full ones too, and there is nothing to remark."""
+    model = make().eval()
+    graph = capture(model, (x,))
+    built = verify.execute("model = model", model)
+    after = verify.after(built, (x,))
+    report = verify.full(graph, model, built, after, graph, (x,), claims=[SameOutput()])
+    assert [f for f in report.findings if f.severity != "ok"] == [], str(report)
+    assert report.count("ok") > 9
+
+
+def test_fewer_layers_of_bert():
+    """The configuration that the text changes is the copy's own."""
+    model = _bert().eval()
+    text = (GOLDEN / "14_bert_first_six_layers.py").read_text()
+    report = examine(text, model, IDS)
+    assert report.ok and report.count("warning") == 0, str(report)
+    has(report, "info", "parameters go, with encoder.layer.6 and encoder.layer.7")
+    assert model.config.num_hidden_layers == 8 and len(model.encoder.layer) == 8
+
+
+@pytest.fixture(scope="module")
+def resnet50():
+    torchvision = pytest.importorskip("torchvision")
+    torch.manual_seed(0)
+    return torchvision.models.resnet50(weights=None).eval()
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in sorted(GOLDEN.glob("[0-9]*.py")) if "bert" not in p.name],
+    ids=lambda p: p.stem,
+)  # fmt: skip
+def test_the_models_of_emitted_text_have_clean_reports(path, resnet50):
+    """What an expert would type passes every immediate check, and promises hold bit for bit."""
+    x = torch.randn(1, 3, 64, 64)
+    mine = (torch.cat([x, x[:, :1]], 1),) if path.stem.startswith("05") else (x,)
+    same = path.stem[:2] in ("05", "11", "12", "13")
+    report = examine(path.read_text(), resnet50, x, own=mine, claims=[SameOutput()] if same else [])
+    assert report.ok and report.count("warning") == 0, str(report)
+    if same:
+        has(report, "ok", "the output equals the original's")
 
 
 # --- the whole -------------------------------------------------------------------------------------

@@ -111,3 +111,16 @@ def test_leaves_and_tensors_in_order():
     value = {"a": (T(1.0), 2), "p": Point(T(3.0), None)}
     assert [path for path, _ in leaves(value)] == ["['a'][0]", "['a'][1]", "['p'].x", "['p'].y"]
     assert [float(t) for t in tensors(value)] == [1.0, 3.0]
+
+
+def test_tensors_only():
+    """Flags of an object are left out, where a tensor differs is still said."""
+    old, new = Cache(torch.zeros(2)), Cache(torch.zeros(2))
+    new.seen = old.seen = 3
+    new.seen = 4
+    assert not difference(new, old).equal
+    assert difference(new, old, tensors_only=True).equal
+    new.layers[0][1] = 5.0
+    found = difference(new, old, tensors_only=True)
+    assert (found.max_abs, found.where) == (5.0, ".layers[0]")
+    assert difference(torch.ones(1), torch.zeros(1), tensors_only=True).where == ""

@@ -84,4 +84,5 @@ def _shape(tensor) -> tuple:
 def _deliberate(built: Built) -> bool:
     """Whether the text itself raised: by ``raise`` or ``assert``."""
     last = traceback.extract_tb(built.stopped.__traceback__)[-1]
-    return last.filename == built.filename and last.line.lstrip().startswith(("raise ", "assert "))
+    line = (last.line or "").lstrip()
+    return last.filename == built.filename and line.startswith(("raise ", "assert "))
