@@ -27,6 +27,9 @@ def freeze(tape, error: Exception | None = None) -> Graph:
     for scope in tape.scopes.values():
         if failure is None and any(step.failed for step in scope.nodes):
             tape.cloud(scope, "it catches an error that an operation raised in this run")
+        names = tape.changed.get(id(scope.module))
+        if names:
+            tape.cloud(scope, f"it keeps what it computed on itself (self.{names[0]})")
         if _hooks_changed(scope):
             tape.cloud(scope, "a forward hook changes its values")
     live = _live(tape, needed, failure is not None)

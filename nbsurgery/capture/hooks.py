@@ -335,7 +335,7 @@ def _one_or_two(function):
 
 def _eager():
     """Compiled modules run their Python; importing dynamo takes long, and only they need it."""
-    if "torch._dynamo" in sys.modules:
+    if "torch._dynamo" in sys.modules and hasattr(torch.compiler, "set_stance"):
         return torch.compiler.set_stance("force_eager")
     return contextlib.nullcontext()
 

@@ -156,7 +156,9 @@ def _record(model: nn.Module, args: tuple, kwargs: dict, how: str, grad: bool) -
                 tape.run(args, kwargs)
             except Exception as error:  # noqa: BLE001 whatever the model raises is the answer
                 failure = error
+        tape.changed = snapshot.changed()
     graph = freeze(tape, failure)
+    tape.forget()
     if failure is not None:
         raise ModelFailed(graph.failure.error, graph) from failure
     return graph

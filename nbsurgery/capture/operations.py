@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 _UNRECORDED = """
-dim ndim ndimension element_size get_device dense_dim sparse_dim _version is_floating_point is_complex
-is_contiguous has_names __hash__ __repr__ __format__ __str__ __dir__ is_tensor dtype layout
+element_size get_device dense_dim sparse_dim _version is_floating_point is_complex
+is_contiguous has_names __hash__ __repr__ __format__ __str__ __dir__ is_tensor layout
 requires_grad is_cuda is_cpu is_meta is_mps is_xpu is_sparse is_quantized is_leaf names name grad_fn
 itemsize is_nested is_inference is_neg is_conj _is_view type qscheme __class__ output_nr
 _backward_hooks is_mkldnn is_signed is_same_size is_set_to is_pinned is_coalesced data_ptr
@@ -57,7 +57,8 @@ _SWAPPED = {
     "__rmod__": operator.mod, "__rand__": operator.and_, "__ror__": operator.or_,
     "__rxor__": operator.xor, "__rlshift__": operator.lshift, "__rrshift__": operator.rshift,
 }  # fmt: skip
-_SIZES = frozenset({"shape", "device"})
+_MEASURES = frozenset({"size", "stride", "numel", "nelement", "dim", "ndimension"})
+_SIZES = frozenset({"shape", "device", "ndim"})
 
 
 def snake(name: str) -> str:
@@ -117,7 +118,8 @@ def _make(function) -> Plan:
     if name in ("__get__", "__set__", "__delete__") and hasattr(function, "__self__"):
         attribute = getattr(function.__self__, "__name__", "")
         if name == "__get__":
-            made = Plan("size" if attribute in _SIZES else "read", attribute, attribute)
+            kind = "size" if attribute in _SIZES else "read"
+            made = Plan("dtype" if attribute == "dtype" else kind, attribute, attribute)
             made.skip = attribute in _SKIP or attribute == "grad"
         else:
             made = Plan("function", "setattr", attribute)
@@ -145,7 +147,7 @@ def _make(function) -> Plan:
     elif is_method:
         made = Plan("method", name, name)
         made.operator = _OPERATORS.get(name)
-        made.glue = name in ("size", "stride", "numel", "nelement")
+        made.glue = name in _MEASURES
     else:
         made = Plan("function", name, function)
     if made.operator is not None:

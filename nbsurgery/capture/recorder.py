@@ -67,6 +67,7 @@ class Tape:
         self.names: collections.Counter = collections.Counter()
         self.homes: dict[int, tuple] = {}
         self.given: tuple = ()
+        self.changed: dict[int, list[str]] = {}
         self.digested: Digest | None = None
         self.closed = tuple(libraries.classes(libraries.CLOSED))
         self._attributes: dict[int, tuple] | None = None
@@ -516,6 +517,8 @@ class Tape:
         seen = Seen()
         if plan.kind == "iterate":
             return self.iterate(scope, function, args)
+        if plan.kind == "dtype":
+            return self.dtype(scope, function, args)
         given = tuple([self.arg(scope, a, seen) for a in args])
         named = {k: self.arg(scope, v, seen) for k, v in kwargs.items()} if kwargs else {}
         if seen.symbols:
@@ -593,6 +596,19 @@ class Tape:
         node = self.step(scope, "method", "unbind", "unbind", (ref, 0))
         self.decide(scope, "iterate", "iteration over a tensor", len(result), node.id, node.frames)
         return iter(self.bind(scope, result, node, set()))
+
+    def dtype(self, scope, function, args) -> torch.dtype:
+        """``x.dtype``: one object for all tensors of a type, so it cannot be followed: a decision."""
+        result = function(*args)
+        where = frames.walk(3)
+        key = ("dtype", scope.path, where)
+        if where and key not in self.decided:
+            self.decided[key] = None
+            ref = self.arg(scope, args[0], Seen())
+            node = self.step(scope, "function", "getattr", getattr, (ref, "dtype"), glue=True)
+            value = str(result).removeprefix("torch.")
+            self.decisions.append(("dtype", None, value, where, scope.key, node.id))
+        return result
 
     # ---- decisions
 
@@ -1011,6 +1027,12 @@ class Tape:
         return track_flag(value, self, scope, entry[1])
 
     # ---- the run
+
+    def forget(self) -> None:
+        """Let go of everything: numbers that somebody kept still point here."""
+        self.scopes, self.top, self.homes, self.given = {}, None, {}, ()
+        self.paths, self.tensors, self.modules, self._attributes = {}, {}, [], None
+        self.decisions, self.decided, self.failure, self.save = [], {}, None, None
 
     def run(self, args: tuple, kwargs: dict) -> Any:
         """Call the root inside its scope."""

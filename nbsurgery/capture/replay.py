@@ -216,6 +216,7 @@ _CHECKS = {
     "int": lambda value: int(_item(value)) if not isinstance(value, complex) else value,
     "range": lambda value: value,
     "iterate": lambda value: len(value),
+    "dtype": lambda value: str(value).removeprefix("torch."),
     "none": lambda value: value is None,
 }
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 _GONE = object()
+_TORCH = frozenset(nn.Module().__dict__)
 
 
 class Snapshot:
@@ -60,10 +61,25 @@ class Snapshot:
             for tensor in self.owners.get(_memory(target), ()):
                 self._keep(tensor)
 
+    def changed(self) -> dict[int, list[str]]:
+        """By id of a module: the attributes that the run set or filled, other than torch's own."""
+        found: dict[int, list[str]] = {}
+        for module, now, state, ids, inner in self.modules:
+            names = []
+            if list(map(id, now.values())) != ids:
+                names += [k for k, v in now.items() if state.get(k, _GONE) is not v]
+            for container, before in inner:
+                if _differs(container, before):
+                    names += [k for k, v in state.items() if v is container]
+            names = [k for k in names if k not in _TORCH]
+            if names:
+                found[id(module)] = list(dict.fromkeys(names))
+        return found
+
     def restore(self) -> None:
         """Put everything back."""
-        for entry in self.modules:
-            _restore(*entry)
+        for _, now, state, ids, inner in self.modules:
+            _restore(now, state, ids, inner)
         for tensor, version, kept in self.saved.values():
             # batch_norm moves its statistics without a word to the version counter
             if tensor._version != version or not torch.equal(tensor, kept):
@@ -98,7 +114,17 @@ def _note(module: nn.Module) -> tuple:
     inner = [
         (v, v.copy() if v else None) for v in state.values() if isinstance(v, (dict, list, set))
     ]
-    return state, dict(state), list(map(id, state.values())), inner
+    return module, state, dict(state), list(map(id, state.values())), inner
+
+
+def _differs(container: Any, before: Any) -> bool:
+    if before is None:
+        return bool(container)
+    if isinstance(container, list):
+        return list(map(id, container)) != list(map(id, before))
+    if isinstance(container, set):
+        return container != before
+    return list(container) != list(before) or any(container[k] is not v for k, v in before.items())
 
 
 def _restore(now: dict, state: dict, ids: list[int], inner: list[tuple]) -> None:
@@ -109,21 +135,12 @@ def _restore(now: dict, state: dict, ids: list[int], inner: list[tuple]) -> None
             if now.get(name, _GONE) is not value:
                 now[name] = value
     for container, before in inner:
-        if before is None:
-            if container:
-                container.clear()
-        elif isinstance(container, list):
-            if list(map(id, container)) != list(map(id, before)):
-                container[:] = before
-        elif isinstance(container, set):
-            if container != before:
-                container.clear()
-                container.update(before)
-        elif list(container) != list(before) or any(
-            container[k] is not v for k, v in before.items()
-        ):
+        if _differs(container, before):
             container.clear()
-            container.update(before)
+            if isinstance(container, list):
+                container.extend(before or ())
+            else:
+                container.update(before or ())
 
 
 def private(value: Any, memo: dict | None = None) -> Any:
