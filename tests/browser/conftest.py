@@ -250,13 +250,14 @@ class Widget:
         """The row, box or module of a name in the picture."""
         return self.root.locator(f'.nbs-scene [data-name="{name}"]').first
 
-    def click(self, name, modifiers=None):
+    def click(self, name, modifiers=None, answered=True):
         """Click a thing where it is: found by search first, so that it is in sight."""
         place = self.thing(name).locator(".nbs-hit, .nbs-head, .nbs-back").first
         place.wait_for(state="attached")
         self.show(name)
         place.click(modifiers=modifiers or [], force=True, position={"x": 30, "y": 9})
-        self.idle()
+        if answered:
+            self.idle()
 
     def show(self, name):
         """Bring a thing into sight by the canvas, as a person pans."""

@@ -36,7 +36,7 @@ def test_the_way_through(opened):
     assert widget.thing("layer2.0.downsample.0").count() or widget.thing("layer2.0.add").count()
     widget.click("layer2.0.conv1")
     assert widget.selection() == ["layer2.0.conv1"]
-    widget.root.locator(".nbs-facts h3", has_text="layer2.0.conv1").wait_for()
+    widget.root.locator(".nbs-head-line h3", has_text="layer2.0.conv1").wait_for()
     assert "73,728" in widget.root.locator(".nbs-facts").inner_text()
     book.shot("journey_2_selected")
     widget.click("fc")
@@ -62,3 +62,148 @@ def test_the_way_through(opened):
     assert "trusted" not in book.saved().cells[2].metadata
     widget.root.locator(".nbs-notice").wait_for()
     book.shot("journey_5_ran")
+
+
+HEAD = "nn.Linear(old.in_features, 10)"
+
+
+def test_edit_and_emit_again(opened):
+    """Emit, run, edit again, emit, run: one cell, updated; undo, emit, run; emitting twice changes nothing."""
+    book, widget = opened
+    widget.click("fc")
+    widget.operate("Replace", New=HEAD)
+    assert "new cell" in widget.emit()
+    book.run(2)
+    widget.click("layer4.1")
+    widget.operate("Remove")
+    assert "up to date" in widget.emit()
+    assert "holds this code already" in widget.emit()
+    assert len(book.sources()) == 4
+    book.run(2)
+    book.run(3)
+    assert book.printed(3) == "(2, 10)\n"
+    assert book.execute("print(type(model.layer4[-1]).__name__, len(model.layer4))")
+    both = book.sources()[2]
+    assert "fc" in both and "layer4" in both
+    widget.root.locator(".nbs-undo").click()
+    widget.idle()
+    assert "up to date" in widget.emit()
+    only = book.sources()[2]
+    assert "fc" in only and "layer4" not in only
+    book.run(2)
+    book.run(3)
+    assert book.printed(3) == "(2, 10)\n"
+    assert emitted(book) == {2: only}
+
+
+def test_run_again_after_training(opened):
+    """The emitted cell run twice, with a training step between: what is kept stays trained."""
+    book, widget = opened
+    widget.click("fc")
+    widget.operate("Replace", New=HEAD)
+    widget.emit()
+    book.run(2)
+    book.execute(
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "start = model.conv1.weight.detach().clone()\n"
+        "model.train()(x).sum().backward(); optimizer.step(); model.eval()\n"
+        "trained, head = model.conv1.weight.detach().clone(), model.fc.weight\n"
+    )
+    book.run(2)
+    book.run(3)
+    assert book.printed(3) == "(2, 10)\n"
+    said = book.execute(
+        "print(bool((trained != start).any()), bool((model.conv1.weight == trained).all()), "
+        "model.fc.weight is head)"
+    )
+    assert said == "True True False\n"
+
+
+def test_the_persons_edits_stay(opened):
+    """A cell edited by hand is left alone: the new code goes below it, and is updated from then on."""
+    book, widget = opened
+    widget.click("fc")
+    widget.operate("Replace", New=HEAD)
+    widget.emit()
+    mine = book.sources()[2] + "\nprint('mine')"
+    book.edit(2, mine)
+    widget.click("maxpool")
+    widget.operate("Remove")
+    assert "below it" in widget.emit()
+    sources = book.sources()
+    assert sources[:3] == [OPEN, SHOW, mine] and sources[4] == USE
+    assert "maxpool" in sources[3]
+    widget.root.locator(".nbs-undo").click()
+    widget.idle()
+    assert "up to date" in widget.emit()
+    assert book.sources()[2:] == [
+        mine,
+        book.execute("print(surgery.code, end='')").rstrip("\n"),
+        USE,
+    ]
+    saved = book.saved().cells
+    assert [c.source for c in saved] == book.sources()
+
+
+def test_the_notebooks_own_undo(opened):
+    """Ctrl+Z in the cell takes an update back, with its mark; Z takes the insertion back."""
+    book, widget = opened
+    widget.click("fc")
+    widget.operate("Replace", New=HEAD)
+    widget.emit()
+    first = book.sources()[2]
+    widget.click("maxpool")
+    widget.operate("Remove")
+    widget.emit()
+    assert book.sources()[2] != first
+    cell = book.page.locator(".jp-Notebook .jp-Cell").nth(2)
+    cell.locator(".cm-content").click()
+    book.page.keyboard.press("Control+z")
+    assert book.sources()[2] == first
+    assert book.saved().cells[2].metadata.nbsurgery.source == first
+    assert "up to date" in widget.emit()
+    cell.locator(".jp-InputPrompt").first.click()
+    book.page.keyboard.press("z")
+    book.page.wait_for_timeout(200)
+    assert book.sources() == [OPEN, SHOW, USE]
+
+
+def test_reload_and_restart(opened):
+    """After a reload the widget goes on; without its kernel it says so, and Emit still works."""
+    book, widget = opened
+    widget.click("fc")
+    widget.operate("Replace", New=HEAD)
+    widget.emit()
+    book.saved()
+    book.page.reload()
+    book.ready()
+    widget = book.widget(1)
+    assert widget.selection() == ["fc"] and len(widget.steps()) == 1
+    widget.click("maxpool")
+    widget.operate("Remove")
+    assert "up to date" in widget.emit()
+    assert len(book.sources()) == 4
+    book.shot("reloaded")
+    book.page.evaluate(
+        "() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
+    )
+    book.ready()
+    widget.show("layer1")
+    widget.thing("layer1").locator(".nbs-chip").first.click(force=True)
+    banner = widget.root.locator(".nbs-banner")
+    banner.wait_for()
+    assert "Run its cell again" in banner.inner_text()
+    book.shot("restarted")
+    widget.click("conv1", answered=False)
+    assert widget.selection() == ["conv1"]
+    assert "holds this code already" in widget.emit()
+    book.run(0)
+    book.run(1)
+    widget = book.widget(1)
+    widget.click("fc")
+    widget.operate("Replace", New="nn.Linear(old.in_features, 3)")
+    assert "up to date" in widget.emit()
+    assert len(book.sources()) == 4
+    book.run(2)
+    book.run(3)
+    assert book.printed(3) == "(2, 3)\n"

@@ -11,7 +11,7 @@ def test_slice(notebook):
     book.shot("slice_first")
     widget.click("bn1")
     assert widget.selection() == ["bn1"]
-    widget.root.locator(".nbs-facts h3", has_text="bn1").wait_for()
+    widget.root.locator(".nbs-head-line h3", has_text="bn1").wait_for()
     assert book.execute("print(w.selection)").strip() == "['bn1']"
     book.shot("slice_selected")
     widget.emit()
