@@ -18,6 +18,7 @@ from . import rewrite
 from .edits import Assign, Edit, NewModule
 from .errors import EmissionError, StepError
 from .graph import Graph, Node, Scope
+from .regions import Part
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,23 @@ class Rewire:
     names: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Piece:
+    """One module of a split model, as the code makes it.
+
+    ``variable`` is the name it is assigned to, ``suffix`` what its class name ends in (inner classes
+    too), ``doc`` what its docstring says; ``renewed`` is set where the same variable is read and
+    written, so that the text must find what it needs again when it is run twice.
+    """
+
+    part: Part
+    variable: str
+    suffix: str
+    doc: str
+    comment: str = ""
+    renewed: bool = False
+
+
 @dataclass
 class Draft:
     """The model as the steps so far leave it.
@@ -57,6 +75,7 @@ class Draft:
         claims: What must hold for the result (see `claims`).
         notes: Sentences for the report.
         namespace: The notebook's names.
+        parts: The modules that the model is split into, or the one that begins inside; else empty.
         inputs: How the example must change: input name → ``(axis, size)``.
     """
 
@@ -70,6 +89,7 @@ class Draft:
     claims: dict[int, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     inputs: dict[str, tuple[int, int]] = field(default_factory=dict)
+    parts: tuple[Piece, ...] = ()
 
     @classmethod
     def start(cls, base: Graph, model: nn.Module, namespace: Mapping[str, Any] | None = None):

@@ -18,7 +18,7 @@ from torch import nn
 
 from . import verify
 from .annotate import annotate
-from .capture import capture
+from .capture import capture, replay
 from .draft import Draft
 from .emit.statements import EMPTY, emit
 from .errors import (
@@ -292,7 +292,9 @@ class Session:
                         raise
                     outcomes[step.uid] = Outcome("failed", 0, str(error))
                     continue
-                if step.uid not in trial.claims:  # what an earlier step promised may no longer hold
+                if (
+                    step.uid not in trial.claims and not OPERATIONS[step.operation].neutral
+                ):  # what an earlier step promised may no longer hold
                     trial.claims.clear()
                 draft = trial
                 outcomes[step.uid] = Outcome("ok", count)
@@ -305,28 +307,19 @@ class Session:
             code, self.original, variable=self.variable, namespace=self.namespace, times=1
         )
         args, kwargs = self._adapted(draft)
-        after = self._recorded(built, args, kwargs)
+        after = _annotated(verify.after(built, args, kwargs), built.model)
         report = verify.check(
-            self.base, self.original, built, after, draft.graph, args, kwargs,
+            self.base, self.original, built, after, None if draft.parts else draft.graph, args, kwargs,
             tuple(draft.claims.values()), original_args=self._example[0],
             original_kwargs=self._example[1],
         )  # fmt: skip
         return State(steps, outcomes, draft, code, built, after, report)
 
-    def _recorded(self, built: Any, args: tuple, kwargs: dict) -> Graph:
-        """The graph of the edited model's own run.
-
-        Raises:
-            ShapeError: It cannot run; says which node, and which shapes met there.
-        """
-        try:
-            return annotate(capture(built.model, args, kwargs), built.model)
-        except ModelFailed as error:
-            raise verify.explain(error, built.modules) from error
-
     def _adapted(self, draft: Draft) -> tuple[tuple, dict]:
         """The example for the edited model: an edit may have changed the width of an input."""
         args, kwargs = self._example
+        if draft.parts and draft.parts[0].part.partial[""].inputs != self.base.root.inputs:
+            return self._entering(draft), {}
         if not draft.inputs:
             return args, dict(kwargs)
         names = [n.target for n in self.base.root.inputs]
@@ -340,6 +333,19 @@ class Session:
             k: _resized(v, *draft.inputs[k]) if k in draft.inputs else v for k, v in kwargs.items()
         }
         return args, kwargs
+
+    def _entering(self, draft: Draft) -> tuple:
+        """What crosses into a model that begins inside: the values of the original's run."""
+        ids = [n.id for n in draft.parts[0].part.partial[""].inputs]
+        copy = verify.structural_copy(self.original)
+        with torch.no_grad():
+            _, values = replay(self.base, copy, *self._example, values=ids)
+        inputs = {n.id: n for n in self.base.root.inputs}
+        args, kwargs = self._example
+        for i, id in enumerate(inputs):
+            given = kwargs.get(inputs[id].target, args[i] if i < len(args) else None)
+            values.setdefault(id, given)
+        return tuple(values[i] for i in ids)
 
     # -- editing ----------------------------------------------------------------------------
 
@@ -565,7 +571,8 @@ class Session:
             return self._state.report
         args, kwargs = self._adapted(self._state.draft)
         return verify.full(
-            self.base, self.original, self._state.built, self._state.after, self._state.draft.graph,
+            self.base, self.original, self._state.built, self._state.after,
+            None if self._state.draft.parts else self._state.draft.graph,
             args, kwargs, tuple(self._state.draft.claims.values()),
             original_args=self._example[0], original_kwargs=self._example[1],
         )  # fmt: skip
@@ -598,6 +605,13 @@ class Session:
             for i, s in enumerate(steps, 1)
             if self._state.outcomes[s.uid].state == "failed"
         ]
+
+
+def _annotated(after: Any, built: Any) -> Any:
+    """Facts on the graph of a built model, or on those of its parts."""
+    if isinstance(after, tuple):
+        return tuple(annotate(g, m) for g, m in zip(after, built, strict=True))
+    return annotate(after, built)
 
 
 def fingerprint(model: nn.Module) -> tuple:

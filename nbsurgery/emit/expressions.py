@@ -158,8 +158,10 @@ class Writer:
             return "self"
         parts = inner.split(".")
         if parts[0] in self.new:
-            return "self." + inner
-        self.used.setdefault(parts[0], set()).add(inner)
+            if len(parts) == 1 or parts[0] not in self.module._modules:
+                return "self." + inner
+        else:
+            self.used.setdefault(parts[0], set()).add(inner)
         owner: Any = self.module
         text = "self"
         if isinstance(owner, nn.ModuleDict) and parts[0].isidentifier():

@@ -242,10 +242,14 @@ class Plan:
         ]
         if not items or len(items) != len(self.w.users[node.id]):
             return
-        forward = inspect.unwrap(type(self.w.module).forward)
-        if not isinstance(forward, types.FunctionType):
-            return
-        names = source.unpacking_of(forward.__code__, self.w.names[node.id])
+        if node.step is not None:  # an edit hands several values on as one: it names them
+            known = {u.args[1]: u.name for u in items}
+            names = [known.get(i, "_") for i in range(max(known) + 1)]
+        else:
+            forward = inspect.unwrap(type(self.w.module).forward)
+            if not isinstance(forward, types.FunctionType):
+                return
+            names = source.unpacking_of(forward.__code__, self.w.names[node.id])
         if not names or not all(isinstance(n, str) for n in names) or len(set(names)) < len(names):
             return
         if max(u.args[1] for u in items) >= len(names) or set(names) & set(self.w.names.values()):
@@ -259,7 +263,7 @@ class Plan:
     def _inserted(self) -> None:
         """A node that a step put behind another one carries that one's name on."""
         for node in self.body:
-            if node.step is None or node.frames or node.id in self.wish:
+            if node.step is None or node.frames or node.id in self.wish or node.id in self.w.names:
                 continue
             reads = [self.w.by_id[r] for r in node.refs]
             reads = [r for r in reads if r.kind != "parameter"]

@@ -68,7 +68,7 @@ def print_sequential(
                 return None  # its weights would have two keys
             used.add(id(layer))
         parts.append(part)
-    parts = _distinct(parts, set(module._modules) | set(new))
+    parts = _distinct(parts, set(module._modules) - set(new))
     text = _slice(module, parts, arg)
     if text is None:
         writer.imports.nn()

@@ -13,7 +13,7 @@ from ..edits import Edit, NewModule, Place, quoted
 from ..errors import EmissionError
 from ..expression import imports, printed
 from ..paths import assignment, spelled
-from . import format
+from . import format, parts
 from .names import is_name
 from .printer import print_class
 
@@ -49,14 +49,14 @@ def emit(draft: Draft, variable: str = "model") -> str:
     for edit in _merged(draft.edits):
         _block(text, edit.comment, edit.lines(place))
     _rewired(text, draft, variable)
+    for piece in draft.parts:
+        parts.write(place, piece, text.classes, lambda c, lines: _block(text, c, lines))
     if not text.blocks:
         return EMPTY
     head = import_block(text.imports)
-    parts = []
     if text.classes:
-        parts = [head] if head else []
-        parts += text.classes
-        body = "\n\n\n".join(parts) + "\n\n\n" + "\n\n".join(text.blocks)
+        top = [head] if head else []
+        body = "\n\n\n".join([*top, *text.classes]) + "\n\n\n" + "\n\n".join(text.blocks)
     else:
         body = "\n\n".join([*([head] if head else []), *text.blocks])
     return format.fit(body).rstrip("\n") + "\n"
@@ -88,7 +88,8 @@ def _rewired(text: _Text, draft: Draft, variable: str) -> None:
     groups: dict[str, list[Rewire]] = {}
     shown: dict[str, tuple] = {}
     taken: set[str] = set()
-    for rewire in sorted(draft.rewires.values(), key=lambda r: -len(_path(draft, r).split("."))):
+    rewires = [r for k, r in draft.rewires.items() if not (k == "" and draft.parts)]
+    for rewire in sorted(rewires, key=lambda r: -len(_path(draft, r).split("."))):
         root = _path(draft, rewire) == ""
         arg = (variable if is_name(variable) else "model") if root else _argument(draft, rewire)
         piece = _class(draft, rewire, arg, "\0")

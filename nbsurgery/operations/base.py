@@ -78,6 +78,7 @@ class Operation:
 
     name: str = ""
     order: int = 100
+    neutral: bool = False  # it changes no number: what earlier steps promise still holds
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         """The forms that fit when `nodes` are selected; none where it makes no sense."""

@@ -1,0 +1,600 @@
+"""The author's own method with a few words changed, as a subclass: conditions, comments and modes survive."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+import sys
+import textwrap
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import nn
+
+from ..errors import EmissionError
+from ..graph import Graph, Node, Ref, Scope, iter_refs, map_refs
+from . import format, source
+from .expressions import Writer
+from .printer import Printed
+
+_ATOMS = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_SCOPES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between the scope before and after the edit.
+
+    Attributes:
+        kind: ``"insert"`` (the value of `node` goes through the new modules), ``"feed"`` (only what
+            `node` reads as its argument number `argument` does), ``"replace"`` (`node` is now a call
+            of a new module), ``"remove"`` (`node` is now its first argument).
+        node: The node of the base scope where it happens.
+        attributes: The new modules, in the order in which they are called.
+        whole: For a replacement: whether all arguments of the old call go to the new module.
+    """
+
+    kind: str
+    node: Node
+    attributes: tuple[str, ...] = ()
+    argument: int = 0
+    whole: bool = True
+
+
+def splice(
+    base: Graph,
+    scope: Scope,
+    module: nn.Module,
+    *,
+    name: str,
+    doc: str | None = None,
+    new: Mapping[str, str] = types.MappingProxyType({}),
+) -> Printed:
+    """Print an edited scope as a subclass with the author's method and the edit in it.
+
+    The new modules are not made by the class: they are set on the instance, whose ``__class__``
+    becomes the subclass. Its attributes, hooks, configuration and keys stay.
+
+    Args:
+        base: The graph before the edit.
+        scope: The edited scope. Its differences to the base must be insertions, replacements and
+            removals of single calls.
+        module: The module of that scope.
+        name: Name of the subclass.
+        doc: Docstring.
+        new: Attributes of new modules.
+
+    Raises:
+        EmissionError: The edit is something else, or a place can't be spliced; the message says why.
+    """
+    writer = Writer(base, base.scopes[scope.key], module, new, base)
+    found = changes(base.scopes[scope.key], scope, set(new), writer)
+    if not found:
+        raise writer.refuse("nothing in it was changed")
+    methods: dict[types.CodeType, _Method] = {}
+    for change in found:
+        _method_of(writer, change.node, methods).apply(change)
+    texts = [method.text() for method in methods.values()]
+    head = [f"class {name}({writer.refer(type(module))}):"]
+    if doc:
+        head += [format.docstring(doc, "    "), ""]
+    body = "\n\n".join(textwrap.indent(text, "    ") for text in texts)
+    for method in methods.values():
+        method.imports()
+    return Printed(tuple(writer.imports.lines), "\n".join(head) + "\n" + body, ())
+
+
+# ------------------------------------------------------------------ what was changed
+
+
+def changes(before: Scope, after: Scope, new: set[str], writer: Writer) -> list[Change]:
+    """The edit as insertions, replacements and removals of single calls.
+
+    Raises:
+        EmissionError: Something else was changed.
+    """
+    old, now = before.by_id, after.by_id
+    made = {n.id: n for n in after.nodes if n.id not in old}
+    gone = {n.id: n for n in before.nodes if n.id not in now and not _plumbing(n)}
+    anchors = {id: _anchor(node, made, new, writer) for id, node in made.items()}
+    found: list[Change] = []
+
+    def resolve(id: str) -> str:
+        while id in gone:
+            first = gone[id].args[0] if gone[id].args else None
+            if not isinstance(first, Ref):
+                raise writer.refuse("a call without a first argument was removed")
+            id = first.id
+        return id
+
+    readers: dict[str, list[tuple[Node, int | None]]] = {}  # new module → who reads it, and where
+    for id, node in now.items():
+        if id in made:
+            continue
+        was = old[id]
+        replaced = node.target != was.target or node.kind != was.kind
+        if replaced:
+            found.append(_replacement(was, node, new, writer))
+        reads, read = (
+            list(iter_refs((was.args, was.kwargs))),
+            list(iter_refs((node.args, node.kwargs))),
+        )
+        if replaced and len(read) < len(reads):
+            reads = reads[: len(read)]
+        if len(reads) != len(read) or (not replaced and _shape(was) != _shape(node)):
+            raise writer.refuse(f"{was.name} was changed in a way that is no single call")
+        for index, (r, e) in enumerate(zip(reads, read, strict=True)):
+            target = e.id
+            if target in anchors:
+                readers.setdefault(target, []).append((was, index))
+                target = anchors[target][0]
+            if target not in (r.id, resolve(r.id)):
+                raise writer.refuse(f"{was.name} reads another value now")
+    found += [Change("remove", node) for node in gone.values()]
+    for id, (anchor, attributes) in anchors.items():
+        if id not in readers:
+            continue  # it only feeds a further new module
+        found.append(_insertion(before, old[anchor], attributes, readers[id], gone, writer))
+    return found
+
+
+def _plumbing(node: Node) -> bool:
+    return node.glue or node.kind in ("parameter", "constant", "input")
+
+
+def _shape(node: Node) -> str:
+    """The arguments without what they refer to."""
+    return repr(map_refs((node.args, dict(node.kwargs)), lambda ref: Ref("")))
+
+
+def _anchor(node: Node, made: dict, new: set[str], writer: Writer) -> tuple[str, tuple[str, ...]]:
+    """The base node whose value reaches a new module, and the new modules on the way."""
+    attributes: list[str] = []
+    while True:
+        name = writer.below(node.target) if node.kind == "module" else None
+        if name not in new or len(node.args) != 1 or node.kwargs:
+            raise writer.refuse(f"{node.name} is no call of a new module on one value")
+        attributes.insert(0, name)
+        first = node.args[0]
+        if not isinstance(first, Ref):
+            raise writer.refuse(f"{node.name} reads no value of the run")
+        if first.id not in made:
+            return first.id, tuple(attributes)
+        node = made[first.id]
+
+
+def _replacement(was: Node, node: Node, new: set[str], writer: Writer) -> Change:
+    name = writer.below(node.target) if node.kind == "module" else None
+    if name not in new:
+        raise writer.refuse(f"{was.name} became something else than a call of a new module")
+    whole = len(node.args) == len(was.args) and dict(node.kwargs).keys() == dict(was.kwargs).keys()
+    if not whole and (len(node.args) != 1 or node.kwargs):
+        raise writer.refuse(f"{was.name} got other arguments")
+    return Change("replace", was, (name,), whole=whole)
+
+
+def _insertion(before, anchor, attributes, readers, gone, writer) -> Change:
+    """An insertion after a value where all its readers go through it, else on one argument."""
+    everyone = [
+        (n.id, i)
+        for n in before.nodes
+        if n.id not in gone
+        for i, ref in enumerate(iter_refs((n.args, n.kwargs)))
+        if ref.id == anchor.id and not (n.glue and not n.outputs)
+    ]
+    if {(n.id, i) for n, i in readers} >= set(everyone):
+        return Change("insert", anchor, attributes)
+    if len(readers) == 1:
+        reader, index = readers[0]
+        places = [
+            k
+            for k, arg in enumerate(reader.args)
+            if isinstance(arg, Ref) and arg == list(iter_refs((reader.args, reader.kwargs)))[index]
+        ]
+        if places:
+            return Change("feed", reader, attributes, argument=places[0])
+    raise writer.refuse(f"only some readers of {anchor.name} read the new module")
+
+
+# ------------------------------------------------------------------ one method
+
+
+def _method_of(writer: Writer, node: Node, methods: dict) -> _Method:
+    """The author's method that textually holds the operation."""
+    module = writer.module
+    if node.kind == "input":
+        forward = type(module).forward
+        code = getattr(forward, "__code__", None)
+    else:
+        if not node.frames:
+            raise writer.refuse(f"where {node.name} is written is not known")
+        code = node.frames[-1].code
+    if code not in methods:
+        methods[code] = _Method(writer, code)
+    if node.kind != "input":
+        methods[code].runs_once(node)
+    return methods[code]
+
+
+class _Method:
+    """One method's text and the edits in it."""
+
+    def __init__(self, writer: Writer, code: types.CodeType | None):
+        self.w, self.code = writer, code
+        module = writer.module
+        found = source.own_methods(type(module)).get(code)
+        if found is None:
+            raise writer.refuse("the place lies inside a function, not in a method of its class")
+        self.name, self.function = found
+        self.owner = next((c for c in type(module).__mro__ if self.name in vars(c)), type(module))
+        plain = vars(self.owner).get(self.name)
+        if isinstance(plain, (staticmethod, classmethod, property)):
+            raise writer.refuse(f"{self.name} is no plain method")
+        if self.name in module.__dict__ or _unwrapped(plain) is not self.function:
+            raise writer.refuse(f"{self.name} is overridden by another one")
+        if set(code.co_freevars) - {"__class__"}:
+            raise writer.refuse(f"{self.name} is a closure")
+        if source.is_torch(code.co_filename):
+            raise writer.refuse("its forward belongs to torch")
+        self.file, self.definition = source.file(code.co_filename), source.function_def(code)
+        if self.file is None or self.definition is None:
+            raise writer.refuse("it has no source to read")
+        self.me = code.co_varnames[0]
+        self.edits: list[
+            tuple
+        ] = []  # (start, end, rank, text); rank orders insertions at one place
+
+    def runs_once(self, node: Node) -> None:
+        """Refuse a place that the run passes several times."""
+        depth = len(node.frames) - 1
+        nodes = [n for n in self.w.scope.nodes if n.frames and n.kind not in ("parameter",)]
+        same = [n for n in nodes if n.frames == node.frames and not _is_item_of_twin(n, self.w)]
+        stacks = {
+            n.frames[:depth]
+            for n in nodes
+            if len(n.frames) > depth and n.frames[depth].code is self.code
+        }
+        if len(same) > 1 or len(stacks) > 1:
+            raise self.w.refuse(f"the place of {node.name} runs several times")
+
+    # ---- where
+
+    def _expression(self, node: Node) -> ast.AST:
+        file, written = self.w.written(node)
+        if written is None or file is not self.file:
+            raise self.w.refuse(f"the expression of {node.name} is not known")
+        around = written
+        while around is not None and around is not self.definition:
+            if isinstance(around, _LOOPS) and not isinstance(written, ast.stmt):
+                raise self.w.refuse(f"{node.name} stands in a loop")
+            if isinstance(around, _SCOPES):
+                raise self.w.refuse(f"{node.name} stands in a comprehension or lambda")
+            if isinstance(around, _LOOPS):
+                raise self.w.refuse(f"{node.name} stands in a loop")
+            around = self.file.parent.get(around)
+        return written
+
+    def _alone(self, statement: ast.stmt) -> bool:
+        """Whether the statement has its lines for itself."""
+        first = self.file.lines[statement.lineno - 1].encode()[: statement.col_offset]
+        last = self.file.lines[statement.end_lineno - 1].encode()[statement.end_col_offset :]
+        return not first.strip() and last.strip()[:1] in (b"", b"#")
+
+    # ---- edits
+
+    def apply(self, change: Change) -> None:
+        if change.kind == "insert" and change.node.kind == "input":
+            self._insert_on_input(change)
+            return
+        written = self._expression(change.node)
+        getattr(self, f"_{change.kind}")(change, written)
+
+    def _calls(self, attributes: tuple[str, ...], inner: str) -> str:
+        for attribute in attributes:
+            inner = f"{self.me}.{attribute}({inner})"
+        return inner
+
+    def _insert_on_input(self, change: Change) -> None:
+        name = change.node.target
+        if name not in {a.arg for a in self.definition.args.args + self.definition.args.kwonlyargs}:
+            raise self.w.refuse(f"the input {name} is no plain parameter")
+        body = self.definition.body
+        first = body[1] if _docstring(self.definition) is not None and len(body) > 1 else body[0]
+        if not self._alone(first):
+            raise self.w.refuse("its first line holds several statements")
+        at = (first.lineno, first.col_offset)
+        line = f"{name} = {self._calls(change.attributes, name)}\n{' ' * first.col_offset}"
+        self.edits.append((at, at, 0, line))
+
+    def _insert(self, change: Change, written: ast.AST) -> None:
+        statement = self.file.statement(written)
+        name = None
+        if isinstance(written, ast.AugAssign):
+            name = source.targets(self.file, written)
+            if name is None:
+                raise self.w.refuse(f"{change.node.name} is written into a part of something")
+        elif _is_item_of_twin(change.node, self.w):
+            names = source.targets(self.file, written)
+            index = change.node.args[1]
+            if isinstance(names, list) and isinstance(index, int) and index < len(names):
+                name = names[index]
+            if not isinstance(name, str) or name == "*":
+                raise self.w.refuse(f"{change.node.name} is one part of a result without a name")
+        elif isinstance(statement, ast.Assign) and statement.value is written:
+            single = len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
+            name = statement.targets[0].id if single else None
+        if name is not None and self._alone(statement):
+            indent = " " * statement.col_offset
+            at = (statement.end_lineno, statement.end_col_offset)
+            text = "".join(f"\n{indent}{name} = {self.me}.{a}({name})" for a in change.attributes)
+            self.edits.append((at, at, 10**6, text))
+        elif name is not None and not isinstance(written, ast.expr):
+            raise self.w.refuse("several statements stand on one line")
+        else:
+            self._wrap(change.attributes, written)
+
+    def _wrap(self, attributes: tuple[str, ...], written: ast.AST) -> None:
+        if not isinstance(written, ast.expr):
+            raise self.w.refuse("a whole statement can't go into a call")
+        start, end = _range(written)
+        size = _size(written)
+        opening = "".join(f"{self.me}.{a}(" for a in reversed(attributes))
+        self.edits.append((start, start, -size, opening))
+        self.edits.append((end, end, size, ")" * len(attributes)))
+
+    def _feed(self, change: Change, written: ast.AST) -> None:
+        argument = _argument(written, change.node, change.argument)
+        if argument is None:
+            raise self.w.refuse(f"the argument of {change.node.name} is not written as one")
+        self._wrap(change.attributes, argument)
+
+    def _replace(self, change: Change, written: ast.AST) -> None:
+        call = f"{self.me}.{change.attributes[0]}"
+        if isinstance(written, ast.Call):
+            method = change.node.kind == "method"
+            if change.whole and not method:
+                self._put(_range(written.func), call)
+                return
+            first = written.func.value if method else (written.args or [None])[0]
+            if first is None or isinstance(first, ast.Starred):
+                raise self.w.refuse(f"the arguments of {change.node.name} are passed by name")
+            if method and change.whole and (written.args or written.keywords):
+                raise self.w.refuse(f"{change.node.name} is a method with further arguments")
+            self._put((_range(written)[0], _range(first)[0]), call + "(")
+            self._put((_range(first)[1], _range(written)[1]), ")")
+            return
+        if isinstance(written, ast.BinOp) and change.whole:
+            middle = self._operator(written)
+            start, end = _range(written)
+            self.edits.append((start, start, -_size(written), call + "("))
+            self._put(middle, ",")
+            self.edits.append((end, end, _size(written), ")"))
+            return
+        if isinstance(written, ast.AugAssign) and isinstance(written.target, ast.Name):
+            start, value = _range(written)[0], _range(written.value)
+            target = written.target.id
+            self._put((start, value[0]), f"{target} = {call}({target}, ")
+            self.edits.append((value[1], value[1], 10**5, ")"))
+            return
+        raise self.w.refuse(f"{change.node.name} is not written as a call")
+
+    def _operator(self, written: ast.BinOp) -> tuple:
+        """The range of the operator with the blank before it."""
+        (line, column), (end, stop) = _range(written.left)[1], _range(written.right)[0]
+        if line != end:
+            raise self.w.refuse("an operation over several lines")
+        between = self.file.lines[line - 1].encode()[column:stop].decode()
+        for symbol in ("**", "//", "@", "*", "+", "-", "/", "%", "&", "|", "^"):
+            if symbol in between:
+                at = between.index(symbol)
+                before = len(between[:at].rstrip().encode())
+                return (line, column + before), (
+                    line,
+                    column + len(between[:at].encode()) + len(symbol),
+                )
+        raise self.w.refuse("an operator that is not known")
+
+    def _remove(self, change: Change, written: ast.AST) -> None:
+        if isinstance(written, ast.AugAssign):
+            raise self.w.refuse(f"{change.node.name} is an augmented assignment")
+        if isinstance(written, ast.BinOp):
+            first = written.left
+        elif isinstance(written, ast.Call):
+            method = change.node.kind == "method"
+            first = written.func.value if method else (written.args or [None])[0]
+        else:
+            first = None
+        if first is None or isinstance(first, ast.Starred):
+            raise self.w.refuse(f"{change.node.name} is not written as a call on a value")
+        statement = self.file.statement(written)
+        same = (
+            isinstance(statement, ast.Assign)
+            and statement.value is written
+            and len(statement.targets) == 1
+            and isinstance(first, ast.Name)
+            and isinstance(statement.targets[0], ast.Name)
+            and statement.targets[0].id == first.id
+        )
+        siblings = self._block(statement)
+        if same and self._alone(statement) and len(siblings) > 1:
+            self._put(((statement.lineno, 0), (statement.end_lineno + 1, 0)), "")
+            return
+        parent = self.file.parent.get(written)
+        bare = isinstance(first, _ATOMS) or isinstance(
+            parent, (ast.Assign, ast.Return, ast.Call, ast.keyword, ast.AnnAssign)
+        )
+        (start, end), (inner, stop) = _range(written), _range(first)
+        self._put((start, inner), "" if bare else "(")
+        self._put((stop, end), "" if bare else ")")
+
+    def _block(self, statement: ast.stmt) -> list[ast.stmt]:
+        parent = self.file.parent.get(statement)
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(parent, field, [])
+            if isinstance(block, list) and statement in block:
+                return block
+        return [statement]
+
+    def _put(self, where: tuple, text: str) -> None:
+        self.edits.append((*where, 0, text))
+
+    # ---- text
+
+    def text(self) -> str:
+        """The method with the edits, without annotations and docstring."""
+        self._clean()
+        definition = self.definition
+        first = min([definition.lineno, *(d.lineno for d in definition.decorator_list)])
+        lines = [line.encode() for line in self.file.lines[first - 1 : definition.end_lineno]]
+        # from the end to the start; at one place what comes last in the text is put in first
+        for (l1, c1), (l2, c2), _, text in sorted(self.edits, key=lambda e: e[:3], reverse=True):
+            a, b = l1 - first, l2 - first
+            if b >= len(lines):
+                b, c2 = len(lines) - 1, len(lines[-1])
+            changed = lines[a][:c1] + text.encode() + lines[b][c2:]
+            lines[a : b + 1] = changed.split(b"\n")
+        return textwrap.dedent(b"\n".join(lines).decode()).rstrip()
+
+    def _clean(self) -> None:
+        definition, function = self.definition, self.definition.args
+        several = [a for a in (function.vararg, function.kwarg) if a is not None]
+        for arg in [*function.posonlyargs, *function.args, *function.kwonlyargs, *several]:
+            if arg.annotation is not None:
+                start = (arg.lineno, arg.col_offset + len(arg.arg.encode()))
+                self._put((start, _range(arg.annotation)[1]), "")
+        self._default_spaces(function)
+        if definition.returns is not None:
+            line = self.file.lines[definition.returns.lineno - 1].encode()
+            at = line.rfind(b"->", 0, definition.returns.col_offset)
+            if at >= 0:
+                start = (definition.returns.lineno, len(line[:at].rstrip()))
+                self._put((start, _range(definition.returns)[1]), "")
+        text = _docstring(definition)
+        if text is not None and len(definition.body) > 1:
+            following = definition.body[1]
+            self._put(((text.lineno, 0), (following.lineno, 0)), "")
+        for node in ast.walk(definition):
+            called = node.func if isinstance(node, ast.Call) and not node.args else None
+            if isinstance(called, ast.Name) and called.id == "super":
+                # in the subclass a bare super() would be the author's class itself
+                self._put(_range(node), f"super({self.w.refer(self.owner)}, {self.me})")
+
+    def _default_spaces(self, function: ast.arguments) -> None:
+        """``x: int = 1`` becomes ``x=1``."""
+        plain = [*function.posonlyargs, *function.args]
+        pairs = list(zip(plain[::-1], function.defaults[::-1], strict=False))
+        pairs += [
+            (a, d) for a, d in zip(function.kwonlyargs, function.kw_defaults, strict=True) if d
+        ]
+        for arg, default in pairs:
+            if arg.annotation is None:
+                continue
+            start, end = _range(arg.annotation)[1], _range(default)[0]
+            if start[0] == end[0]:
+                self._put((start, end), "=")
+
+    def imports(self) -> None:
+        """Note the imports of the global names that the method reads."""
+        if any(
+            isinstance(n, ast.Attribute) and n.attr.startswith("__") and not n.attr.endswith("__")
+            for n in ast.walk(self.definition)
+        ):
+            raise self.w.refuse("it reads a private name (self.__x), which a subclass does not see")
+        tree = ast.parse(self.text())
+        stored = {
+            n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+        stored |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.alias):
+                stored.add(node.asname or node.name.partition(".")[0])
+        read = {
+            n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+        }
+        for name in sorted(read - stored):
+            if name == "__class__":
+                raise self.w.refuse("it reads __class__")
+            self._import(name)
+
+    def _import(self, name: str) -> None:
+        space = self.function.__globals__
+        if name not in space or space.get("__name__") == "__main__" and name not in _SHARED:
+            return  # a builtin, or a name of the notebook
+        value, imports = space[name], self.w.imports
+        if getattr(builtins, name, None) is value:
+            return
+        if isinstance(value, types.ModuleType):
+            imports.add(_module_import(name, value))
+            return
+        home = getattr(value, "__module__", None)
+        known = isinstance(home, str) and getattr(sys.modules.get(home), name, None) is value
+        module = sys.modules.get(home if known else self.function.__module__)
+        if module is None:
+            raise self.w.refuse(f"{name} can't be imported")
+        imports.module_global(module, name)
+
+
+_SHARED = ("torch", "nn", "F")  # a notebook has them, and so does what is saved from it
+
+
+def _module_import(name: str, module: types.ModuleType) -> str:
+    package, _, last = module.__name__.rpartition(".")
+    if module.__name__ == name:
+        return f"import {name}"
+    if name == "F" and module.__name__ == "torch.nn.functional":
+        return "import torch.nn.functional as F"
+    return (
+        f"from {package} import {last}" if last == name else f"import {module.__name__} as {name}"
+    )
+
+
+def _unwrapped(value: object) -> object:
+    while hasattr(value, "__wrapped__"):
+        value = value.__wrapped__
+    return value
+
+
+def _docstring(definition: ast.FunctionDef) -> ast.stmt | None:
+    first = definition.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        return first if isinstance(first.value.value, str) else None
+    return None
+
+
+def _range(node: ast.AST) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+
+
+def _size(node: ast.AST) -> int:
+    """Longer for what stands around: orders brackets that open or close at one place."""
+    return (node.end_lineno - node.lineno) * 1000 + node.end_col_offset - node.col_offset
+
+
+def _is_item_of_twin(node: Node, writer: Writer) -> bool:
+    """Whether the node only hands out one part of the result of the same expression."""
+    if node.target not in (operator.getitem, getattr) or not isinstance(node.args[0], Ref):
+        return False
+    made = writer.by_id.get(node.args[0].id)
+    return made is not None and made.frames == node.frames
+
+
+def _argument(written: ast.AST, node: Node, index: int) -> ast.expr | None:
+    """The expression of one positional argument."""
+    if isinstance(written, ast.BinOp):
+        return (written.left, written.right)[index] if index < 2 else None
+    if isinstance(written, ast.AugAssign):
+        return written.value if index == 1 else None
+    if not isinstance(written, ast.Call):
+        return None
+    parts: list[ast.expr] = list(written.args)
+    if node.kind == "method":
+        parts.insert(0, written.func.value)
+    if index < len(parts) and not any(isinstance(p, ast.Starred) for p in parts[: index + 1]):
+        return parts[index]
+    return None
+
+
+__all__ = ["Change", "EmissionError", "changes", "splice"]

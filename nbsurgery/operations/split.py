@@ -1,0 +1,98 @@
+"""split: one model becomes several, each handing on what the next one needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..claims import SameOutput
+from ..draft import Draft, Piece, batch_of, shape_text
+from ..errors import StepError
+from ..graph import Node
+from ..regions import Border, Part, border, part
+from ..targets import call_name, one, spelled_where
+from .base import Offer, Operation, need
+
+
+class Split(Operation):
+    """Two modules, or one more than there are nodes in ``after``."""
+
+    name = "split"
+    order = 45
+
+    def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
+        if not nodes or any(n.kind in ("input", "output", "parameter", "constant") for n in nodes):
+            return []
+        where = [{"call": call_name(draft.graph, n.id)} for n in nodes]
+        return [
+            Offer("split", f"Split after: {len(nodes) + 1} modules", "Cut", (),
+                  {"after": where if len(where) > 1 else where[0]}, len(nodes) + 1)
+        ]  # fmt: skip
+
+    def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
+        if draft.parts:
+            raise StepError("the model is split (or begins inside) already; edit that step instead")
+        where = need(arguments, "after", "split")
+        places = [one(draft, w, "split") for w in (where if isinstance(where, list) else [where])]
+        if draft.graph.root.output is None:
+            raise StepError("the run of this model failed, so it cannot be split")
+        order = {n.id: i for i, n in enumerate(draft.live_nodes())}
+        places.sort(key=lambda n: order[n.id])
+        borders = [border(draft.graph, n, before=False) for n in places]
+        if len(set(borders)) != len(borders):
+            raise StepError("two of the places are the same border; name each once")
+        names = (
+            ["head", "tail"]
+            if len(places) == 1
+            else [f"stage_{i + 1}" for i in range(len(places) + 1)]
+        )
+        suffixes = (
+            ["Head", "Tail"] if len(places) == 1 else [f"Stage{i + 1}" for i in range(len(names))]
+        )
+        edges: list[Border | None] = [None, *borders, None]
+        parts = [
+            part(draft.graph, name, a, b, draft.is_sequential)
+            for name, a, b in zip(names, edges, edges[1:])
+        ]
+        words = ", ".join(call_name(draft.graph, n.id) for n in places)
+        batch = batch_of(draft.base)
+        comment = f"split after {words}: " + ", ".join(
+            f"{p.name} {_signature(draft, p, batch, i == 0)}" for i, p in enumerate(parts)
+        )
+        pieces = []
+        for i, (p, suffix) in enumerate(zip(parts, suffixes)):
+            doc = _doc(places, i, len(parts), draft)
+            pieces.append(Piece(p, p.name, suffix, doc, comment if i == 0 else ""))
+        draft.parts = tuple(pieces)
+        if not draft.edits and not draft.rewires:
+            draft.claims[step] = SameOutput()
+        return len(places)
+
+    def text(self, arguments: Mapping[str, Any]) -> str:
+        return f"split after {spelled_where(arguments['after'])}"
+
+
+def _signature(draft: Draft, p: Part, batch: int | None, first: bool) -> str:
+    """``(N, 3, 224, 224) → (N, 512, 28, 28)``; later parts only say what they give."""
+    by_id = draft.graph.by_id
+    given = [shape_text(by_id[i].shape, batch) for i in p.inputs if i in by_id and by_id[i].shape]
+    out = p.outputs or [draft.graph.inputs_of(draft.graph.root.output.id)[0]]
+    made = [shape_text(_shape(draft, i), batch) for i in out]
+    text = " and ".join(made)
+    return f"{' and '.join(given)} → {text}" if first else f"→ {text}"
+
+
+def _shape(draft: Draft, id: str) -> tuple[int, ...] | None:
+    return draft.graph.by_id[id].shape
+
+
+def _doc(places: Sequence[Node], i: int, count: int, draft: Draft) -> str:
+    names = [f"`{call_name(draft.graph, n.id)}`" for n in places]
+    if i == 0:
+        return f"up to {names[0]}"
+    if i == count - 1:
+        return f"what follows {names[-1]}"
+    return f"from {names[i - 1]} up to {names[i]}"
+
+
+OPERATION = Split()

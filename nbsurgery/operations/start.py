@@ -1,0 +1,64 @@
+"""start: the model begins at a node; the values that cross into it become its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..claims import SameOutput
+from ..draft import Draft, Piece, batch_of, camel, shape_text
+from ..errors import StepError
+from ..graph import Node
+from ..regions import border, part
+from ..targets import call_name, one, spelled_where
+from .base import Offer, Operation, need
+from .cut import parameters
+
+
+class Start(Operation):
+    """Everything before ``at`` goes, with its parameters."""
+
+    name = "start"
+    order = 42
+
+    def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
+        if len(nodes) != 1 or nodes[0].kind in ("input", "output", "parameter", "constant"):
+            return []
+        where = {"call": call_name(draft.graph, nodes[0].id)}
+        return [Offer("start", "Start here: drop what comes before", "Cut", (), {"at": where}, 1)]
+
+    def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
+        if draft.parts:
+            raise StepError("the model is split (or begins inside) already; edit that step instead")
+        node = one(draft, need(arguments, "at", "start"), "start")
+        if node.kind == "output":
+            raise StepError("nothing runs after the output; start at a node before it")
+        if node.kind == "input":
+            raise StepError(f"{node.name!r} is where the model begins already")
+        if draft.graph.root.output is None:
+            raise StepError("the run of this model failed, so nothing can be left out")
+        before = parameters(draft)
+        made = part(
+            draft.graph, "model", border(draft.graph, node, before=True), None, draft.is_sequential
+        )
+        kept = draft.graph
+        draft.graph = made.graph
+        lost = before - parameters(draft)
+        draft.graph = kept
+        batch, name = batch_of(draft.base), call_name(draft.graph, node.id)
+        inputs = [f"`{n.target}` {shape_text(n.shape, batch)}" for n in made.partial[""].inputs]
+        comment = f"start at {name}: takes {' and '.join(inputs)}" + (
+            f"; {lost:,} parameters before it go" if lost else ""
+        )
+        draft.parts = (
+            Piece(made, "", f"From{camel(name)}", f"from `{name}` on", comment, renewed=True),
+        )
+        if not draft.edits and not draft.rewires:
+            draft.claims[step] = SameOutput()
+        return 1
+
+    def text(self, arguments: Mapping[str, Any]) -> str:
+        return f"start at {spelled_where(arguments['at'])}"
+
+
+OPERATION = Start()
