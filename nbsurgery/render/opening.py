@@ -7,6 +7,9 @@ from collections import Counter
 from ..graph import Graph
 from .levels import Levels
 
+_CONTAINERS = ("Sequential", "ModuleList", "SequentialList")
+_FEW = 6
+
 
 def default_open(graph: Graph, budget: int = 120) -> frozenset[str]:
     """Choose the scopes that a first look opens.
@@ -23,6 +26,7 @@ def default_open(graph: Graph, budget: int = 120) -> frozenset[str]:
     """
     levels = Levels.of(graph)
     whole = max(levels.size(""), 1)
+    calls = Counter(scope.type for scope in graph.scopes.values())
     open = {""}
     shown = _items(levels, "")
     queue = [""]
@@ -31,7 +35,9 @@ def default_open(graph: Graph, budget: int = 120) -> frozenset[str]:
             cost = _items(levels, key)
             if shown + cost > budget:
                 continue
-            if _is_stage(levels, key) or levels.size(key) > 0.5 * whole:
+            # what a model repeats often is a block, even where it is a chain
+            stage = graph.scopes[key].type in _CONTAINERS or calls[graph.scopes[key].type] <= _FEW
+            if (stage and _is_stage(levels, key)) or levels.size(key) > 0.5 * whole:
                 open.add(key)
                 queue.append(key)
                 shown += cost
