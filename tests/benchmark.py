@@ -30,7 +30,7 @@ LAST = {
 }
 
 
-def nbsurgery(model, x, depth: int = 1):
+def nbsurgery(model, x, everything: bool = False):
     """The capture, the layout with nothing kept from before, and the SVG."""
     import nbsurgery as nbs
     from nbsurgery import render
@@ -38,17 +38,14 @@ def nbsurgery(model, x, depth: int = 1):
     start = time.perf_counter()
     graph = nbs.capture(model, x)
     captured = time.perf_counter() - start
-    if depth == 0:
-        keys = set(graph.scopes)
-    else:
-        keys = {key for key in graph.scopes if len(graph.data.ancestors(key)) <= depth + 1}
+    keys = set(graph.scopes) if everything else {"", *render.default_open(graph.data)}
     svg = render.to_svg(render.compose(graph.data, keys, cache=render.Cache()))
     return {"capture": captured, "size": len(svg)}
 
 
 def nbsurgery_open(model, x):
     """The same with every module open."""
-    return nbsurgery(model, x, depth=0)
+    return nbsurgery(model, x, everything=True)
 
 
 def torchview(model, x):
@@ -110,8 +107,8 @@ JOBS: dict[str, Callable] = {
 
 NOTES = """\
 Best of {repeat} in one process for each cell, on one thread, after one warm-up on a tiny model; {machine}. *forward* is one plain forward pass in eval mode without
-gradients, batch 1, 224×224. What each does: **nbsurgery** captures the model with its shapes, parameters and MACs, lays it out and writes the SVG (top level and
-its modules open, and everything open). **torchview** draws depth 3 with nested modules; its DOT is turned into an SVG by the same engine as ours. **torchvista** does its Python
+gradients, batch 1, 224×224. What each does: **nbsurgery** captures the model with its shapes, parameters and MACs, lays it out and writes the SVG (open
+as the widget shows it first, and with everything open). **torchview** draws depth 3 with nested modules; its DOT is turned into an SVG by the same engine as ours. **torchvista** does its Python
 side; the layout and drawing in the page come on top. **torchlens** traces and writes its drawing up to where a system Graphviz is needed. torchvision's
 **create_feature_extractor** traces and builds a module, and shows no picture."""
 

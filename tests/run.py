@@ -110,7 +110,9 @@ def main(arguments: list[str]) -> int:
     if missing and IN_CI:
         sys.exit(f"in CI nothing is left out, and this is missing: {', '.join(missing)}")
     options = (
-        [] if any(a.startswith("-n") for a in arguments) else ["-n", "2", "--dist", "loadfile"]
+        []
+        if any(a.startswith("-n") for a in arguments)
+        else ["-n", "2", "--dist", "loadfile", "--durations=10"]
     )
     command = [PYTHON, "-m", "pytest", *options, *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode

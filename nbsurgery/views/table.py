@@ -77,6 +77,9 @@ class Table:
             lines.append(("Not used in this run", f"{totals['unused']:,} params"))
         if totals["macs"]:
             lines.append(("Multiply-accumulates", f"{totals['macs']:,}"))
+        if totals.get("activation_bytes"):
+            size = totals["activation_bytes"] / 1e6
+            lines.append(("Outputs in memory", f"{size:,.1f} MB, if all were kept"))
         example = ", ".join(f"{name} {spell_shapes(outputs)}" for name, outputs in self._example)
         if example:
             lines.append(("Example", example))
