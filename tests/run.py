@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 HOME = ROOT / ".venv-test"
 BIN = HOME / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 
@@ -61,10 +61,7 @@ def bundled_browser() -> str | None:
 
 
 def find_browser() -> str | None:
-    """A Chromium: named by the environment, on the PATH, Playwright's own, else installed now."""
-    named = os.environ.get("NBSURGERY_CHROMIUM")
-    if named:
-        return named
+    """A Chromium: on the PATH, Playwright's own, else installed now; the tests look there too."""
     on_path = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if on_path or (on_path := bundled_browser()):
         return on_path
@@ -103,8 +100,6 @@ def main(arguments: list[str]) -> int:
     environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
     browser, node = find_browser(), shutil.which("node")
     missing = [name for name, found in (("Chromium", browser), ("node", node)) if not found]
-    if browser:
-        environment["NBSURGERY_CHROMIUM"] = browser
     for name, found in (("Chromium", browser), ("node", node)):
         say(f"{name}: {found}" if found else f"{name}: not found, its tests are left out")
     if missing and IN_CI:
