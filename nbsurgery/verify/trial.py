@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import SurgeryError
 from . import runs
 from .checks.values import judged
-from .compare import difference
+from .compare import Difference, difference
 from .copy import structural_copy
 from .failure import explain
 from .oracle import evaluate
@@ -49,13 +49,28 @@ def trial(
     for finding in wrong:
         yield Finding("error", f"at {name} {finding.text}")
     if subject.edited is not None and len(parts) == 1 and not wrong:
-        try:
-            expected = evaluate(subject.edited, structural_copy(subject.built.modules[0]), *mine)
-        except Exception:  # noqa: BLE001  the recording may not hold there: then it says nothing
-            expected = None
-        found = difference(run.output, expected, tensors_only=True)
-        if expected is not None and not found.close:
+        found = _wiring(subject, run.output, mine)
+        if found is not None and not found.close and _recording_holds(subject, original, theirs):
             wrong.append(found)
             yield Finding("error", f"at {name} the code is not wired as planned: it shows {found}")
     if not wrong:
         yield Finding("ok", f"it runs at {name}, and what held on the example holds there")
+
+
+def _wiring(subject: Subject, output: Any, example: tuple) -> Difference | None:
+    """The plan's own output against the code's; ``None`` where the recording does not hold."""
+    try:
+        model = structural_copy(subject.built.modules[0])
+        expected = evaluate(subject.edited, model, *example)
+    except Exception:  # noqa: BLE001  whatever the recorded operations raise on this example
+        return None
+    return difference(output, expected, tensors_only=True)
+
+
+def _recording_holds(subject: Subject, original: runs.Run, example: tuple) -> bool:
+    """Whether the original's recorded run gives its output there: else the plan says nothing."""
+    try:
+        again = evaluate(subject.before, structural_copy(subject.original), *example)
+    except Exception:  # noqa: BLE001
+        return False
+    return difference(again, original.output, tensors_only=True).close

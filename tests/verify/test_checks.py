@@ -491,6 +491,46 @@ def test_what_cannot_be_saved_any_more(net):
     has(report, "warning", "pickle worked and fails now")
 
 
+def test_what_cannot_be_scripted_any_more(net):
+    """A forward that TorchScript does not understand, where it understood the old one."""
+    good = examine("model.fc = nn.Linear(4, 2)", net, X, full=True)
+    has(good, "ok", "torch.jit.script works, as before")
+    text = """
+class Vague(type(model)):
+    def forward(self, *args):
+        return super().forward(*args)
+
+model.__class__ = Vague
+"""
+    has(examine(text, net, X, full=True), "warning", "torch.jit.script worked and fails now")
+
+
+def test_a_mask_that_only_padding_shows():
+    """With a mask of ones the mistake is invisible; one position of padding finds it."""
+
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = nn.Embedding(7, 4)
+
+        def forward(self, ids, attention_mask):
+            x = self.embed(ids) * attention_mask[..., None]
+            return x.sum(1) / attention_mask.sum(1, keepdim=True)
+
+    text = """
+class Unmasked(type(model)):
+    def forward(self, ids, attention_mask):
+        return self.embed(ids).mean(1)
+
+model.__class__ = Unmasked
+"""
+    example = (IDS, torch.ones(2, 3))
+    good = examine("model = model", Masked().eval(), *example, claims=[SameOutput()], full=True)
+    has(good, "ok", "it runs at a padded mask, and what held on the example holds there")
+    bad = examine(text, Masked().eval(), *example, claims=[SameOutput()], full=True)
+    has(bad, "error", "at a padded mask the output was to equal the original's")
+
+
 def test_a_model_that_cannot_train_or_export_is_not_blamed_on_the_edit():
     """Checks that the original fails are left out."""
 
@@ -586,6 +626,25 @@ def test_the_models_of_emitted_text_have_clean_reports(path, resnet50):
 
 
 # --- the whole -------------------------------------------------------------------------------------
+
+
+def test_a_plan_whose_recording_holds_on_the_example_only():
+    """A recorded value that is baked in says nothing elsewhere: no false alarm about the wiring."""
+
+    class Table(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(3, 3)
+            self.sizes = {2: 1.0, 3: 5.0}
+
+        def forward(self, x):
+            return self.fc(x) * self.sizes[len(x)]
+
+    model = Table().eval()
+    plan = capture(model, (torch.ones(2, 3),))
+    report = examine("model = model", model, torch.ones(2, 3), edited=plan, full=True)
+    assert report.ok, str(report)
+    has(report, "ok", "it runs at batch size 3")
 
 
 def test_no_second_copy_of_the_weights(net):

@@ -17,8 +17,10 @@ from . import (
     other_batch,
     other_size,
     own,
+    padded_mask,
     parameters,
     rerun,
+    script,
     shapes,
     ties,
     train_mode,
@@ -49,8 +51,10 @@ IMMEDIATE = (
 FULL = (
     other_batch.check,
     other_size.check,
+    padded_mask.check,
     train_mode.check,
     bfloat16.check,
     deepcopy_pickle.check,
     export.check,
+    script.check,
 )

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
-import warnings
 from collections.abc import Iterator
 
 import torch
@@ -13,6 +9,7 @@ import torch
 from .. import runs
 from ..compare import mapped
 from ..copy import Copier
+from ..quiet import quiet
 from ..report import Finding
 from ..subject import Subject
 
@@ -34,7 +31,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _export(modules, args, kwargs, crossing=()) -> Exception | None:
     try:
-        with _quiet(), torch.no_grad():
+        with quiet(), torch.no_grad():
             for i, module in enumerate(modules):
                 ghost = Copier(module, device="meta").root
                 given = (args, kwargs) if i == 0 else (runs.handed_on(ghost, crossing[i - 1]), {})
@@ -43,16 +40,3 @@ def _export(modules, args, kwargs, crossing=()) -> Exception | None:
     except Exception as error:  # noqa: BLE001  the exporter raises of every kind
         return error
     return None
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """The exporter logs, warns and prints what its error says as well."""
-    level = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(level)

@@ -10,7 +10,7 @@ import torch
 from nbsurgery.capture import replay
 
 from ...claims import Claim, OutputEquals, OutputsEqual, PartEqualsOutput, SameOutput
-from ...errors import SurgeryError
+from ...errors import ReplayRefused, SurgeryError
 from ...graph import Graph
 from .. import runs
 from ..compare import Difference, difference
@@ -55,7 +55,11 @@ def judged(
     """Every claim held to a run of the edited model and one of the original on the same example."""
     ids = [i for claim in subject.claims for i in _wanted(claim)]
     example = example or (subject.original_args, subject.original_kwargs)
-    inner = inner_values(subject, ids, example) if ids else {}
+    inner: Mapping[str, Any] = {}
+    if ids:
+        replayed, inner = inner_values(subject, ids, example)
+        if not difference(replayed, original.output, tensors_only=True).close:
+            raise ReplayRefused("the recorded run does not give the model's output for this input")
     return [
         verdict
         for claim in dict.fromkeys(map(_hashable, subject.claims))
@@ -75,13 +79,12 @@ def _confirmed(subject: Subject, verdicts: list[Verdict]) -> list[Verdict]:
     return verdicts if all(found.close for found, _ in again) else again
 
 
-def inner_values(subject: Subject, ids: list[str], example: tuple) -> Mapping[str, Any]:
-    """Values of nodes of the ORIGINAL run, each as it was when its node had run."""
+def inner_values(subject: Subject, ids: list[str], example: tuple) -> tuple[Any, Mapping[str, Any]]:
+    """The ORIGINAL's output and values of its nodes, each as it was when its node had run."""
     with still(), torch.no_grad():
         args, kwargs = runs.cloned(example)
         model = structural_copy(subject.original)  # fresh: a run may have moved its buffers
-        _, values = replay(subject.before, model, args, kwargs, values=ids)
-    return values
+        return replay(subject.before, model, args, kwargs, values=ids)
 
 
 def _hashable(claim: Claim) -> Any:
