@@ -227,6 +227,7 @@ class NewModule:
     suffix: str = ""
     moded: bool = False
     old: str | None = None  # path of the module that `old` means
+    zero: bool = False  # its weight starts at zero
 
 
 def callee(expr: Expression) -> str:

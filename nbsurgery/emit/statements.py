@@ -119,6 +119,9 @@ def _class(draft: Draft, rewire: Rewire, arg: str, name: str):
     scope = draft.graph.scopes[rewire.key]
     module = draft.model.get_submodule(scope.path)
     new = {attr: _init(draft, scope.path, arg, m) for attr, m in rewire.new.items()}
+    for attr, m in rewire.new.items():
+        if m.zero:
+            new[attr] += f"\n        nn.init.zeros_(self.{attr}.weight)"
     doc = f"{scope.type} {'; '.join(dict.fromkeys(rewire.docs))}."
     return print_class(
         draft.graph,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import keyword
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -211,7 +213,8 @@ def attribute_name(made: Any, expr: Expression) -> str:
     ):
         if piece in low:
             return piece
-    return low if low.isidentifier() else "added"
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return snake if snake.isidentifier() and not keyword.iskeyword(snake) else "added"
 
 
 def class_piece(made: Any, expr: Expression) -> str:

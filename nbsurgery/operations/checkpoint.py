@@ -34,8 +34,8 @@ class Checkpoint(Edit):
             place.define(
                 f"class {name}({spell(cls)}):\n"
                 f'    """{cls.__name__} whose activations are computed again in the backward pass."""\n\n'
-                "    def forward(self, *args, **kwargs):\n"
-                "        return checkpoint(super().forward, *args, use_reentrant=False, **kwargs)"
+                "    def __call__(self, *args, **kwargs):\n"
+                "        return checkpoint(super().__call__, *args, use_reentrant=False, **kwargs)"
             )
             if len(paths) == 1:
                 lines.append(f"{place.spelled(paths[0])}.__class__ = {name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -63,6 +64,12 @@ class Freeze(Edit):
                     f"            bn.__class__ = {spell(kind)}",
                     f"            bn.train({place.variable}.training)",
                 ]
+        if len(self.modules) == 1:
+            here = place.spelled(self.modules[0])
+            body = [
+                textwrap.dedent("    " + b.replace("module.", f"{here}.")) for b in body[:2]
+            ] + [b[4:] for b in body[2:]]
+            return [*body, *lines]
         return [*self._loop(place), *body, *lines]
 
     def _loop(self, place: Place) -> list[str]:
@@ -160,7 +167,10 @@ class FreezeOperation(Operation):
         comment = f"{verb} {words}: {count:,} of {total:,} parameters" + (
             ", and the running statistics there" if statistics and self.on else ""
         )
-        if not draft.edits and not draft.rewires:
+        moves = (
+            statistics and draft.model.training
+        )  # it normalised by the batch, and no longer does
+        if not draft.edits and not draft.rewires and not moves:
             draft.claims[step] = SameOutput()
         draft.edits.append(
             Freeze(step, comment, tuple(modules), tuple(tensors), statistics, self.on)

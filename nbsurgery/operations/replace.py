@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,8 +13,8 @@ from .. import rewrite
 from ..draft import Draft, call_in_scope, describe, is_head, local_name, number, ordinal
 from ..edits import Assign, Bulk, NewModule
 from ..errors import StepError
-from ..expression import Expression, spell
-from ..graph import Node
+from ..expression import Expression, parse, spell
+from ..graph import Node, Ref, Scope
 from ..targets import Target, call_name, class_of, resolve, spelled_where
 from .base import (
     Field,
@@ -121,6 +122,9 @@ class Replace(Operation):
             made,
             type(made).__name__,
         )  # fmt: skip
+        if isinstance(old, nn.LSTM) and isinstance(made, (nn.GRU, nn.RNN)):
+            for node in target.nodes:
+                _without_cell(draft, step, node, type(made).__name__)
 
     def _bulk(self, draft: Draft, step: int, where: Any, targets: list[Target], text: Any) -> None:
         first = draft.module(targets[0].path)
@@ -153,6 +157,38 @@ class Replace(Operation):
         draft.edits = [e for e in kept if e in draft.edits] + [bulk]
 
 
+def _without_cell(draft: Draft, step: int, node: Node, kind: str) -> None:
+    """An LSTM returns ``(out, (h, c))``, a GRU ``(out, h)``: readers of ``h`` read one level higher.
+
+    Raises:
+        StepError: Somebody reads the cell state, which is gone.
+    """
+    scope = draft.scope_of(node)
+    states = [n for n in scope.nodes if _item(n, node.id) == 1]
+    changed = scope
+    for state in states:
+        for part in scope.users(state.id):
+            index = _item(part, state.id)
+            if index == 1 and scope.users(part.id):
+                reader = scope.users(part.id)[0].name
+                raise StepError(f"{reader!r} reads the cell state, which a {kind} does not have")
+            if index == 0:
+                changed = rewrite.bypassed(changed, part.id, state.id)
+    if changed is not scope:
+        local = local_name(draft, node)
+        draft.rewire(
+            changed, step, suffix=kind, doc=f"that reads the hidden state of a {kind} from `{local}`",
+            comment=f"{scope.path or 'the model'}: `{local}` returns (out, h) now, without a cell state",
+        )  # fmt: skip
+
+
+def _item(node: Node, of: str) -> Any:
+    """The index that a node reads from the result of another, or ``None``."""
+    if node.type == "getitem" and len(node.args) == 2 and node.args[0] == Ref(of):
+        return node.args[1] if isinstance(node.args[1], int) else None
+    return None
+
+
 def nests(expr: Expression, made: Any, old: nn.Module) -> str:
     """The class to check for where a second run would wrap the wrapper."""
     return expr.callee if expr.whole_old and isinstance(made, nn.Module) else ""
@@ -171,6 +207,9 @@ def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
         raise StepError(f"{node.name!r} reads no tensor that a module could take")
     what = _this(draft, node)
     place = scope.path or "the model"
+    if isinstance(getattr(made, "__self__", None), nn.Module):
+        _by_method(draft, step, scope, node, expr, made, what, place)
+        return
     if not isinstance(made, nn.Module):
         changed = node.with_(
             kind="function", target=made, type=expr.callee, args=tuple(tensors[:1]), kwargs={},
@@ -197,6 +236,40 @@ def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
                              node.target if node.kind == "module" else None)},
     )  # fmt: skip
     draft.made[path] = made
+
+
+def _by_method(
+    draft: Draft,
+    step: int,
+    scope: Scope,
+    node: Node,
+    expr: Expression,
+    made: Any,
+    what: str,
+    place: str,
+) -> None:
+    """``FloatFunctional().add``: a new module of its own, called by one of its methods."""
+    body = expr.tree.body
+    if not isinstance(body, ast.Attribute):
+        raise StepError(f"{expr.text!r} makes a method in a way that cannot be written in a class")
+    owner = parse(ast.unparse(body.value))
+    module = made.__self__
+    attr = draft.attribute(scope, attribute_name(module, owner))
+    path = f"{scope.path}.{attr}" if scope.path else attr
+    held = Node(f"@{step}#{attr}", scope.key, "parameter", path, attr, path, glue=True, step=step)
+    changed = node.with_(
+        kind="method", target=body.attr, type=body.attr, args=(Ref(held.id), *node.args), child=None,
+        step=step, frames=(), writes=(), calls=1, call=1, facts={},
+    )  # fmt: skip
+    draft.made[path] = module
+    new = NewModule(owner, suffix_for(draft, module, place_of(draft, node)), is_moded(module))
+    scope = rewrite.exchanged(scope, changed)
+    draft.rewire(
+        rewrite.placed(scope, held, rewrite.position(scope, changed.id)), step,
+        suffix=class_piece(module, owner),
+        doc=f"whose {_short_this(draft, node)} is {_article(module)} of its own",
+        comment=f"{place}: {what} becomes {expr.text}", new={attr: new},
+    )  # fmt: skip
 
 
 def _still_serves(draft: Draft, node: Node) -> str:
