@@ -122,9 +122,14 @@ def place(raw: tuple) -> str:
 
 def text(raw: tuple) -> str:
     """The expression of the innermost author's frame, as it stands in the file, on one line."""
-    if not raw:
+    return spell(resolve(raw[-1:]))
+
+
+def spell(resolved: tuple[Frame, ...]) -> str:
+    """The same for frames that are resolved."""
+    if not resolved:
         return ""
-    frame = _resolve(raw[-1])
+    frame = resolved[-1]
     line, end, column, stop = frame.position
     if line is None or end is None or column is None or stop is None:
         return ""

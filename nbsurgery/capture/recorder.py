@@ -67,6 +67,7 @@ class Tape:
         self.names: collections.Counter = collections.Counter()
         self.homes: dict[int, tuple] = {}
         self.given: tuple = ()
+        self.takes_list = False
         self.changed: dict[int, list[str]] = {}
         self.digested: Digest | None = None
         self.closed = tuple(libraries.classes(libraries.CLOSED))
@@ -450,8 +451,8 @@ class Tape:
             items = []
             for i, size in enumerate(value):
                 item = self.step(scope, "function", "getitem", operator.getitem, (Ref(node.id), i))
-                item.glue, item.value = True, size
-                items.append(track(int(size), self, scope, item.id))
+                item.glue, item.value = True, plain(size)
+                items.append(track(int.__int__(size), self, scope, item.id))
             result = torch.Size(items)
             scope.env[id(result)] = (result, Ref(node.id), None)
             return result
@@ -997,8 +998,9 @@ class Tape:
             return
         node = items._origin[1]
         self.decide(scope, "iterate", None, items._origin[2], node, where)
-        self.cloud(scope, "{where} loops over a list that it was given")
-        self.place(scope, where)
+        if self.takes_list and tensors_in(items):  # how many images there are is anybody's choice
+            self.cloud(scope, "{where} loops over a list that it was given")
+            self.place(scope, where)
 
     # ---- failure
 
@@ -1038,6 +1040,9 @@ class Tape:
         """Call the root inside its scope."""
         scope = self.open("", self.root, None, None)
         self.given = (args, kwargs)
+        self.takes_list = any(
+            isinstance(a, list) and tensors_in(a) for a in (*args, *kwargs.values())
+        )
         with no_dispatch():
             given = [None] * len(args)
             named = dict.fromkeys(kwargs)
