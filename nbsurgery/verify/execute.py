@@ -172,8 +172,9 @@ def _module(name, filename, text, code, copier, variable, namespace) -> types.Mo
     module = types.ModuleType(name)
     module.__file__ = filename
     space = module.__dict__
-    for wanted in _names_of(code):
-        if namespace is not None and wanted in namespace and not wanted.startswith("__"):
+    for wanted in dict.fromkeys(_names_of(code)):
+        known = namespace is not None and wanted in namespace
+        if known and wanted != variable and not wanted.startswith("__"):
             found = namespace[wanted]
             space[wanted] = copier.value(found) if _mine(found) else found
     space[variable] = copier.root

@@ -102,6 +102,17 @@ def test_a_write_that_a_run_without_data_cannot_foresee(resnet50):
     assert torch.equal(built.model.fc.weight, resnet50.fc.weight * 2)
 
 
+def test_many_writes_are_found_in_one_go():
+    """Forty written weights take three runs: given up, without data, and for real."""
+    model = nn.Sequential(*(nn.Linear(2, 2) for _ in range(20)))
+    text = "for p in model.parameters():\n    p.data.zero_()\nruns.append(1)"
+    runs = []
+    with Untouched(model):
+        built = execute(text, model, namespace={"runs": runs})
+    assert len(built.written) == 40 and not any(p.any() for p in built.model.parameters())
+    assert len(runs) == 2  # the one that was given up did not get to the end
+
+
 def test_tied_weights_stay_tied_after_a_write():
     """Writing one of two names of a weight changes both, in the copy alone."""
     model = nn.ModuleDict({"a": nn.Linear(3, 3), "b": nn.Linear(3, 3)})
