@@ -52,6 +52,7 @@ class Surgery(anywidget.AnyWidget):
     _scene = traitlets.Dict().tag(sync=True)
     _view = traitlets.Enum(("before", "after"), "after").tag(sync=True)
     _can = traitlets.Dict().tag(sync=True)
+    _recipe = traitlets.Int().tag(sync=True)
     _notice = traitlets.Dict().tag(sync=True)
     _widget_id = traitlets.Unicode().tag(sync=True)
     _cell_id = traitlets.Unicode().tag(sync=True)
@@ -260,6 +261,60 @@ class Surgery(anywidget.AnyWidget):
         arguments = {"where": where, "inputs": inputs, "outputs": outputs, "weights": weights}
         self._do("channels", {**arguments, **options})
 
+    def start(self, *, at: Any) -> None:
+        """Begin the model at a node: the values that cross into it become the inputs."""
+        self._do("start", {"at": at})
+
+    def split(self, *, after: Any) -> None:
+        """Make several modules of one: two for one node, one more than there are nodes in a list.
+
+        Whatever crosses is passed on; the code names them ``head`` and ``tail``, or ``stage_1``, ….
+        """
+        self._do("split", {"after": after})
+
+    def connect(self, source: Any, *, into: Any, how: str = "add", project: bool = False) -> None:
+        """Lead a value to a later node as well.
+
+        Args:
+            source: The node whose value is used again.
+            into: The node that it enters.
+            how: ``"add"`` to what enters there, ``"cat"`` along the channels, or ``"replace"`` it.
+            project: Where shapes differ, put a zero-initialised layer in between.
+        """
+        arguments = {"source": source, "into": into, "how": how, "project": project or None}
+        self._do("connect", arguments)
+
+    def set(self, where: Any, **values: Any) -> None:
+        """Change hyper-parameters that are plain attributes: ``surgery.set("conv1", stride=1)``."""
+        self._do("set", {"where": where, **values})
+
+    def freeze(self, where: Any = None, *, until: Any = None, batchnorm: str | None = None) -> None:
+        """Keep weights from training: those of `where`, or everything up to the node `until`.
+
+        Args:
+            where: What to freeze.
+            until: Freeze all that the value of this node is made of.
+            batchnorm: ``"frozen"`` keeps running statistics as well, also after ``train()``;
+                ``"train"`` lets them move.
+        """
+        self._do("freeze", {"where": where, "until": until, "batchnorm": batchnorm})
+
+    def unfreeze(self, where: Any) -> None:
+        """Let training change weights again."""
+        self._do("unfreeze", {"where": where})
+
+    def sequential(self) -> None:
+        """Write a model that is a chain as ``nn.Sequential``, under the same keys."""
+        self._do("sequential", {})
+
+    def checkpoint(self, where: Any) -> None:
+        """Compute activations again in the backward pass instead of keeping them."""
+        self._do("checkpoint", {"where": where})
+
+    def reset_parameters(self, where: Any) -> None:
+        """Draw weights anew, by each layer's own rule."""
+        self._do("reset_parameters", {"where": where})
+
     def undo(self) -> None:
         """Take the last edit back."""
         self._change("undo")
@@ -336,8 +391,12 @@ class Surgery(anywidget.AnyWidget):
         self._refresh()
 
     def rebase(self) -> None:
-        """Go on from the model that the person's variable holds now, with no steps."""
+        """Go on from the model that the person's variable holds now, with no steps.
+
+        What was emitted so far has made that model: its cell stays, the next code gets one of its own.
+        """
         self._change("rebase")
+        self._recipe += 1
 
     def save(self, path: str | pathlib.Path) -> None:
         """Write the steps as JSON, to be applied to another model with `load`."""

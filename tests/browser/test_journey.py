@@ -202,8 +202,30 @@ def test_reload_and_restart(opened):
     widget = book.widget(1)
     widget.click("fc")
     widget.operate("Replace", New="nn.Linear(old.in_features, 3)")
-    assert "up to date" in widget.emit()
-    assert len(book.sources()) == 4
-    book.run(2)
+    old = book.sources()[2]
+    assert "new cell" in widget.emit()
+    assert book.sources()[2] == old and "Linear(model.fc.in_features, 3)" in book.sources()[3]
     book.run(3)
-    assert book.printed(3) == "(2, 3)\n"
+    book.run(4)
+    assert book.printed(4) == "(2, 3)\n"
+
+
+def test_going_on_from_the_edited_model(opened):
+    """After a run the widget offers to go on from the result: a new recipe, in a cell of its own."""
+    book, widget = opened
+    widget.click("fc")
+    widget.operate("Replace", New=HEAD)
+    widget.emit()
+    first = book.sources()[2]
+    book.run(2)
+    widget.root.locator(".nbs-rebase").click()
+    widget.idle()
+    assert widget.steps() == []
+    assert widget.thing("fc").locator(".nbs-shape").text_content() == "10"
+    widget.click("fc")
+    widget.operate("Replace", New="nn.Linear(old.in_features, 3)")
+    widget.emit()
+    assert book.sources()[2] == first and len(book.sources()) == 5
+    book.run(3)
+    book.run(4)
+    assert book.printed(4) == "(2, 3)\n"

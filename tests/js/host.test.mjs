@@ -41,26 +41,34 @@ test("a copy of the emitted cell is the person's own", async () => {
   assert.deepEqual(here.sources(), ["", "b", "a"]);
 });
 
-test("the cell of an earlier run of the same cell is adopted, of a living widget it is not", async () => {
-  const here = host([{ id: "c0", outputs: [shown("w")] }]);
+test("what an earlier run of the same cell wrote stays, the new code goes below it", async () => {
+  const here = host([{ id: "c0", outputs: [shown("w")] }, { source: "tail" }]);
   await emit(model(here), null, "a");
   here.list[0].state.outputs = [shown("w2")]; // the cell ran again: another widget
   const again = widget({ _widget_id: "w2", _cell_id: "" }, here);
-  assert.equal((await emit(again, null, "b")).action, "updated");
-  assert.deepEqual(here.sources(), ["", "b"]);
-  here.list[0].state.outputs = [shown("w2"), shown("w3")]; // two widgets in one cell
-  const other = widget({ _widget_id: "w3", _cell_id: "" }, here);
-  assert.equal((await emit(other, null, "c")).action, "inserted");
-  assert.deepEqual(here.sources(), ["", "c", "b"]);
+  assert.equal((await emit(again, null, "b")).action, "inserted");
+  assert.deepEqual(here.sources(), ["", "a", "b", "tail"]);
+  assert.equal((await emit(again, null, "c")).action, "updated");
+  assert.deepEqual(here.sources(), ["", "a", "c", "tail"]);
 });
 
-test("a hand-edited cell of an earlier run is not overwritten", async () => {
-  const here = host([{ id: "c0", outputs: [shown("w")] }]);
-  await emit(model(here), null, "a");
-  here.list[1].sharedModel.setSource("mine");
-  here.list[0].state.outputs = [shown("w2")];
-  await emit(widget({ _widget_id: "w2", _cell_id: "" }, here), null, "b");
-  assert.deepEqual(here.sources(), ["", "mine", "b"]);
+test("a new recipe of the same widget gets its own cell, below the old one", async () => {
+  const here = host([{ outputs: [shown("w")] }, { source: "tail" }]);
+  const m = model(here, { _recipe: 0 });
+  await emit(m, null, "a");
+  m.set("_recipe", 1);
+  assert.equal((await emit(m, null, "b")).action, "inserted");
+  assert.equal((await emit(m, null, "c")).action, "updated");
+  assert.deepEqual(here.sources(), ["", "a", "c", "tail"]);
+});
+
+test("two widgets in one cell write a cell each", async () => {
+  const here = host([{ id: "c0", outputs: [shown("w"), shown("w2")] }]);
+  const [one, two] = ["w", "w2"].map((id) => widget({ _widget_id: id, _cell_id: "" }, here));
+  await emit(one, null, "a");
+  await emit(two, null, "b");
+  await emit(one, null, "a2");
+  assert.deepEqual(here.sources(), ["", "a2", "b"]);
 });
 
 test("the view's own cell wins, then the remembered one, then the last that shows it", async () => {

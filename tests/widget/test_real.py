@@ -188,5 +188,5 @@ def test_running_the_code_is_noticed(surgery, model):
     surgery._look_outside()
     assert surgery._notice["kind"] == "changed"
     surgery.rebase()
-    assert surgery._notice == {} and surgery.steps == []
+    assert surgery._notice == {} and surgery.steps == [] and surgery._recipe == 1
     assert surgery.before["head"].shape == (2, 2)

@@ -129,46 +129,45 @@ async function ownCell(model, el, memo = {}) {
   if (index >= 0) memo.cellId = cells[index].id;
   return index;
 }
-async function writtenCell(model, context, origin) {
-  const mine = model.get("_widget_id");
+function writtenCells(context, from) {
   let own = null;
-  let left = null;
+  let earlier = -1;
   for (const [index, cell] of cellsOf(context).entries()) {
     const mark = cell.sharedModel.getMetadata(NAME);
     if (!mark || mark.cell !== cell.id) continue;
-    if (mark.widget === mine) own = { index, cell, mark };
-    else if (origin && mark.origin === origin) left = { index, cell, mark };
+    const mine = mark.widget === from.widget;
+    if (mine && (mark.recipe ?? 0) === from.recipe) own = { index, cell, mark };
+    else if (mine || from.origin && mark.origin === from.origin) earlier = index;
   }
-  if (own || !left) return own;
-  const alive = await showing(context, model.widget_manager, left.mark.widget);
-  return alive.length ? null : left;
+  return { own, earlier };
 }
 async function emit(model, el, source, memo = {}) {
   const context = notebook(model);
   if (!context) return { ok: false, why: "no-notebook" };
   if (context.model.readOnly) return { ok: false, why: "read-only" };
-  const widget = model.get("_widget_id");
   const at = await ownCell(model, el, memo);
-  const origin = memo.cellId ?? "";
-  const written = await writtenCell(model, context, origin);
-  if (written && written.cell.sharedModel.getSource() === written.mark.source) {
-    const shared2 = written.cell.sharedModel;
-    const same = written.mark.source === source && written.mark.widget === widget;
-    if (!same)
-      shared2.transact(() => {
-        shared2.setSource(source);
-        shared2.setMetadata(NAME, { widget, origin, cell: written.cell.id, source });
-      });
-    const action = written.mark.source === source ? "unchanged" : "updated";
-    return { ok: true, action, index: written.index };
+  const from = {
+    widget: model.get("_widget_id"),
+    recipe: model.get("_recipe") ?? 0,
+    origin: memo.cellId ?? ""
+  };
+  const { own, earlier } = writtenCells(context, from);
+  if (own && own.cell.sharedModel.getSource() === own.mark.source) {
+    if (own.mark.source === source) return { ok: true, action: "unchanged", index: own.index };
+    const shared2 = own.cell.sharedModel;
+    shared2.transact(() => {
+      shared2.setSource(source);
+      shared2.setMetadata(NAME, { ...from, cell: own.cell.id, source });
+    });
+    return { ok: true, action: "updated", index: own.index };
   }
-  const before = written ? written.index : at;
+  const before = own ? own.index : Math.max(at, earlier);
   const index = before < 0 ? context.model.cells.length : before + 1;
   const id = globalThis.crypto?.randomUUID?.() ?? `nbs-${Date.now()}-${Math.random().toString(16).slice(2)}`;
   const shared = context.model.sharedModel;
-  const metadata = { trusted: true, [NAME]: { widget, origin, cell: id, source } };
+  const metadata = { trusted: true, [NAME]: { ...from, cell: id, source } };
   shared.transact(() => shared.insertCell(index, { cell_type: "code", id, source, metadata }));
-  return { ok: true, action: written ? "inserted-below-edited" : "inserted", index };
+  return { ok: true, action: own ? "inserted-below-edited" : "inserted", index };
 }
 async function reveal(index, el) {
   const book = el?.closest?.(".jp-Notebook") ?? document;
@@ -943,7 +942,7 @@ var Panel = class {
   constructor(view, parts2) {
     this.view = view;
     this.parts = parts2;
-    this.head = h("header", { class: "nbs-head-line" });
+    this.head = h("header", { class: "nbs-head-line", "aria-live": "polite" });
     this.facts = h("section", { class: "nbs-facts" });
     this.hint = h("p", { class: "nbs-hint", hidden: true });
     this.el = h("div", { class: "nbs-panel-body" }, this.head, this.hint, parts2.menu, this.facts);
@@ -978,7 +977,11 @@ var Panel = class {
       this.hint.hidden = !this.hint.textContent;
       this.parts.offers(offers, names);
     } catch (error) {
-      if (mine !== this.asked || this.view.signal.aborted) return;
+      const gone = (
+        /** @type {any} */
+        error.type === "KernelGone"
+      );
+      if (mine !== this.asked || this.view.signal.aborted || gone) return;
       const title2 = names.length === 1 ? names[0] : `${names.length} selected`;
       this.head.replaceChildren(h("h3", {}, names.length ? title2 : "Model"));
       this.facts.replaceChildren(
@@ -1144,10 +1147,7 @@ var Report = class {
     try {
       await this.view.ask("verify");
     } catch (error) {
-      this.view.say(String(
-        /** @type {Error} */
-        error.message
-      ), "error");
+      this.view.fail(error);
     } finally {
       this.view.busy(false);
       this.draw();
@@ -1213,10 +1213,7 @@ var Report = class {
         try {
           await this.view.ask("apply", { operation: cure.operation, arguments: cure.arguments ?? {} });
         } catch (error) {
-          this.view.say(String(
-            /** @type {Error} */
-            error.message
-          ), "error");
+          this.view.fail(error);
         } finally {
           this.view.busy(false);
         }
@@ -1811,10 +1808,7 @@ var Steps = class {
     try {
       await this.view.ask(method, params);
     } catch (error) {
-      this.view.say(String(
-        /** @type {Error} */
-        error.message
-      ), "error");
+      this.view.fail(error);
     } finally {
       this.view.busy(false);
     }
@@ -1944,10 +1938,7 @@ var Toolbar = class {
       const names = await this.view.ask("find", { query });
       if (mine === this.asked) this.#show(names, true);
     } catch (error) {
-      if (mine === this.asked) this.view.say(String(
-        /** @type {Error} */
-        error.message
-      ), "error");
+      if (mine === this.asked) this.view.fail(error);
     }
   }
   /** @param {string[]} names @param {boolean} [searched] */
@@ -2024,6 +2015,14 @@ function open(model, el) {
       toast.classList.add("nbs-shown");
       clearTimeout(toasting);
       toasting = setTimeout(() => toast.classList.remove("nbs-shown"), kind === "error" ? 9e3 : 4500);
+    },
+    fail(error) {
+      const { type, message } = (
+        /** @type {any} */
+        error
+      );
+      if (signal.aborted || type === "KernelGone") return;
+      view.say(String(message), "error");
     },
     busy(on) {
       working += on ? 1 : -1;
@@ -2133,10 +2132,7 @@ function open(model, el) {
     try {
       await link.ask(method, params);
     } catch (error) {
-      if (!signal.aborted) view.say(String(
-        /** @type {Error} */
-        error.message
-      ), "error");
+      view.fail(error);
     } finally {
       view.busy(false);
     }

@@ -100,29 +100,27 @@ export async function ownCell(model, el, memo = {}) {
 }
 
 /**
- * The cell that this widget wrote before, or that an earlier run of the widget's own cell wrote.
- * @param {Model} model
+ * The cell that holds this recipe, and the last of those that earlier recipes from the same place wrote.
  * @param {any} context
- * @param {string} origin id of the widget's own cell
+ * @param {{widget: string, recipe: number, origin: string}} from
  */
-async function writtenCell(model, context, origin) {
-  const mine = model.get("_widget_id");
+function writtenCells(context, from) {
   let own = null;
-  let left = null;
+  let earlier = -1;
   for (const [index, cell] of cellsOf(context).entries()) {
     const mark = cell.sharedModel.getMetadata(NAME);
     if (!mark || mark.cell !== cell.id) continue; // a copy of the cell has another id: it is the person's
-    if (mark.widget === mine) own = { index, cell, mark };
-    else if (origin && mark.origin === origin) left = { index, cell, mark };
+    const mine = mark.widget === from.widget;
+    if (mine && (mark.recipe ?? 0) === from.recipe) own = { index, cell, mark };
+    else if (mine || (from.origin && mark.origin === from.origin)) earlier = index;
   }
-  if (own || !left) return own;
-  const alive = await showing(context, model.widget_manager, left.mark.widget);
-  return alive.length ? null : left;
+  return { own, earlier };
 }
 
 /**
- * Puts source into the next cell: updates the one written before as long as the person has not edited
- * it, else inserts one. No other cell is touched.
+ * Puts source into the next cell: updates the one that holds this recipe as long as the person has not
+ * edited it, else inserts one. No other cell is touched. What an earlier recipe wrote stays, above the new
+ * cell: after a run of it the model is no longer what it was, and its code says how it came to be.
  * @param {Model} model
  * @param {HTMLElement | null} el
  * @param {string} source
@@ -133,28 +131,27 @@ export async function emit(model, el, source, memo = {}) {
   const context = notebook(model);
   if (!context) return { ok: false, why: "no-notebook" };
   if (context.model.readOnly) return { ok: false, why: "read-only" };
-  const widget = model.get("_widget_id");
   const at = await ownCell(model, el, memo);
-  const origin = memo.cellId ?? "";
-  const written = await writtenCell(model, context, origin);
-  if (written && written.cell.sharedModel.getSource() === written.mark.source) {
-    const shared = written.cell.sharedModel;
-    const same = written.mark.source === source && written.mark.widget === widget;
-    if (!same)
-      shared.transact(() => { // of the cell, not of the notebook: undo inside the cell reverts both
-        shared.setSource(source);
-        shared.setMetadata(NAME, { widget, origin, cell: written.cell.id, source });
-      });
-    const action = written.mark.source === source ? "unchanged" : "updated";
-    return { ok: true, action, index: written.index };
+  const from = {
+    widget: model.get("_widget_id"), recipe: model.get("_recipe") ?? 0, origin: memo.cellId ?? "",
+  };
+  const { own, earlier } = writtenCells(context, from);
+  if (own && own.cell.sharedModel.getSource() === own.mark.source) {
+    if (own.mark.source === source) return { ok: true, action: "unchanged", index: own.index };
+    const shared = own.cell.sharedModel;
+    shared.transact(() => { // of the cell, not of the notebook: undo inside the cell reverts both
+      shared.setSource(source);
+      shared.setMetadata(NAME, { ...from, cell: own.cell.id, source });
+    });
+    return { ok: true, action: "updated", index: own.index };
   }
-  const before = written ? written.index : at;
+  const before = own ? own.index : Math.max(at, earlier);
   const index = before < 0 ? context.model.cells.length : before + 1;
   const id = globalThis.crypto?.randomUUID?.() ?? `nbs-${Date.now()}-${Math.random().toString(16).slice(2)}`;
   const shared = context.model.sharedModel;
-  const metadata = { trusted: true, [NAME]: { widget, origin, cell: id, source } };
+  const metadata = { trusted: true, [NAME]: { ...from, cell: id, source } };
   shared.transact(() => shared.insertCell(index, { cell_type: "code", id, source, metadata }));
-  return { ok: true, action: written ? "inserted-below-edited" : "inserted", index };
+  return { ok: true, action: own ? "inserted-below-edited" : "inserted", index };
 }
 
 /**

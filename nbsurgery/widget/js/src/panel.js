@@ -11,7 +11,7 @@ export class Panel {
   constructor(view, parts) {
     this.view = view;
     this.parts = parts;
-    this.head = h("header", { class: "nbs-head-line" });
+    this.head = h("header", { class: "nbs-head-line", "aria-live": "polite" });
     this.facts = h("section", { class: "nbs-facts" });
     this.hint = h("p", { class: "nbs-hint", hidden: true });
     this.el = h("div", { class: "nbs-panel-body" }, this.head, this.hint, parts.menu, this.facts);
@@ -48,7 +48,8 @@ export class Panel {
       this.hint.hidden = !this.hint.textContent;
       this.parts.offers(offers, names);
     } catch (error) {
-      if (mine !== this.asked || this.view.signal.aborted) return;
+      const gone = /** @type {any} */ (error).type === "KernelGone"; // the banner says it, the facts stay
+      if (mine !== this.asked || this.view.signal.aborted || gone) return;
       const title = names.length === 1 ? names[0] : `${names.length} selected`;
       this.head.replaceChildren(h("h3", {}, names.length ? title : "Model"));
       this.facts.replaceChildren(

@@ -30,7 +30,7 @@ export class Report {
     try {
       await this.view.ask("verify");
     } catch (error) {
-      this.view.say(String(/** @type {Error} */ (error).message), "error");
+      this.view.fail(error);
     } finally {
       this.view.busy(false);
       this.draw();
@@ -86,7 +86,7 @@ export class Report {
         try {
           await this.view.ask("apply", { operation: cure.operation, arguments: cure.arguments ?? {} });
         } catch (error) {
-          this.view.say(String(/** @type {Error} */ (error).message), "error");
+          this.view.fail(error);
         } finally {
           this.view.busy(false);
         }

@@ -32,7 +32,7 @@ export class Steps {
     try {
       await this.view.ask(method, params);
     } catch (error) {
-      this.view.say(String(/** @type {Error} */ (error).message), "error");
+      this.view.fail(error);
     } finally {
       this.view.busy(false);
     }

@@ -79,7 +79,7 @@ export class Toolbar {
       const names = await this.view.ask("find", { query });
       if (mine === this.asked) this.#show(names, true);
     } catch (error) {
-      if (mine === this.asked) this.view.say(String(/** @type {Error} */ (error).message), "error");
+      if (mine === this.asked) this.view.fail(error);
     }
   }
 

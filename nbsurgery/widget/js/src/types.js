@@ -44,6 +44,7 @@
  *   state: import("./state.js").WidgetState,
  *   ask: (method: string, params?: any, options?: {timeout?: number}) => Promise<any>,
  *   say: (text: string, kind?: "info" | "error") => void,
+ *   fail: (error: unknown) => void,
  *   busy: (working: boolean) => void
  * }} View  What every part of a view is given.
  */

@@ -66,6 +66,11 @@ export function open(model, el) {
       clearTimeout(toasting);
       toasting = setTimeout(() => toast.classList.remove("nbs-shown"), kind === "error" ? 9000 : 4500);
     },
+    fail(error) {
+      const { type, message } = /** @type {any} */ (error);
+      if (signal.aborted || type === "KernelGone") return; // the banner says it, and stays
+      view.say(String(message), "error");
+    },
     busy(on) {
       working += on ? 1 : -1;
       toolbar.busy(working > 0);
@@ -185,7 +190,7 @@ export function open(model, el) {
     try {
       await link.ask(method, params);
     } catch (error) {
-      if (!signal.aborted) view.say(String(/** @type {Error} */ (error).message), "error");
+      view.fail(error);
     } finally {
       view.busy(false);
     }
