@@ -2,7 +2,9 @@
 
 Each tool and model has a process of its own with a time limit, so that nothing warms or breaks another.
 In it: the model is built, the tool does its job once on a tiny model (its imports are not billed), then
-forward passes and the tool's job alternate, on one thread; the best of each counts, which a busy machine disturbs least. What a tool does is in `JOBS`; its
+forward passes and the tool's job alternate, on one thread; the best of each counts. Seconds are those
+of the processor, helpers' processes included: on an idle machine the same as the clock's, and on a busy
+one still comparable. What a tool does is in `JOBS`; its
 nearest job differs, and the text under the table says how. Needs ``pip install -e ".[bench]"``; a tool
 that is not installed is left out, and said so.
 """
@@ -30,14 +32,24 @@ LAST = {
 }
 
 
+def now() -> float:
+    """Seconds of processor time of this process and of its finished helpers."""
+    try:
+        import resource
+    except ImportError:  # Windows: this process only
+        return time.process_time()
+    own, helpers = (resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime + helpers.ru_utime + helpers.ru_stime
+
+
 def nbsurgery(model, x, everything: bool = False):
     """The capture, the layout with nothing kept from before, and the SVG."""
     import nbsurgery as nbs
     from nbsurgery import render
 
-    start = time.perf_counter()
+    start = now()
     graph = nbs.capture(model, x)
-    captured = time.perf_counter() - start
+    captured = now() - start
     keys = set(graph.scopes) if everything else {"", *render.default_open(graph.data)}
     svg = render.to_svg(render.compose(graph.data, keys, cache=render.Cache()))
     return {"capture": captured, "size": len(svg)}
@@ -54,10 +66,10 @@ def torchview(model, x):
 
     from nbsurgery.render.engine import find_engine
 
-    start = time.perf_counter()
+    start = now()
     graph = torchview.draw_graph(model, input_data=x, depth=3, expand_nested=True)
     source = graph.visual_graph.source
-    traced = time.perf_counter() - start
+    traced = now() - start
     engine = find_engine()
     engine = type(engine)(engine.command, engine.name, 600)
     svg = engine.render(source)
@@ -76,9 +88,9 @@ def torchlens(model, x):
     """Its trace, and its drawing up to DOT (the picture itself needs a system Graphviz)."""
     import torchlens
 
-    start = time.perf_counter()
+    start = now()
     trace = torchlens.trace(model, x)
-    traced = time.perf_counter() - start
+    traced = now() - start
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "graph")
         try:
@@ -106,7 +118,7 @@ JOBS: dict[str, Callable] = {
 }
 
 NOTES = """\
-Best of {repeat} in one process for each cell, on one thread, after one warm-up on a tiny model; {machine}. *forward* is one plain forward pass in eval mode without
+Best of {repeat} in one process for each cell, on one thread, after one warm-up on a tiny model; seconds of processor time, helper processes included; {machine}. *forward* is one plain forward pass in eval mode without
 gradients, batch 1, 224×224. What each does: **nbsurgery** captures the model with its shapes, parameters and MACs, lays it out and writes the SVG (open
 as the widget shows it first, and with everything open). **torchview** draws depth 3 with nested modules; its DOT is turned into an SVG by the same engine as ours. **torchvista** does its Python
 side; the layout and drawing in the page come on top. **torchlens** traces and writes its drawing up to where a system Graphviz is needed. torchvision's
@@ -133,12 +145,12 @@ def worker(tool: str, name: str, repeat: int) -> dict:
         job(tiny, torch.randn(1, 3, 8, 8))
         real(x)
         for _ in range(repeat):
-            start = time.perf_counter()
+            start = now()
             real(x)
-            forward.append(time.perf_counter() - start)
-            start = time.perf_counter()
+            forward.append(now() - start)
+            start = now()
             more = job(real, x)
-            seconds.append(time.perf_counter() - start)
+            seconds.append(now() - start)
     return {"forward": min(forward), "seconds": min(seconds), **more}
 
 
