@@ -366,7 +366,31 @@ class Session:
             )
         if operation not in OPERATIONS:
             raise StepError(f"there is no operation {operation!r}" + nearest(operation, OPERATIONS))
-        return Step(next(self._counter), operation, self._encoded(arguments))
+        given = {k: v for k, v in arguments.items() if v is not None}
+        call = given.pop("call", None)
+        takes = OPERATIONS[operation].takes
+        unknown = [k for k in given if takes is not None and k not in takes]
+        if unknown:
+            raise StepError(
+                f"{operation} takes no {unknown[0]!r}"
+                + nearest(unknown[0], takes)
+                + f"; it takes {', '.join(takes) or 'nothing'}"
+            )
+        encoded = self._encoded(given)
+        if call is not None:
+            encoded["where"] = self._one_call(encoded.get("where"), call)
+        return Step(next(self._counter), operation, encoded)
+
+    def _one_call(self, where: Any, call: Any) -> dict:
+        """``call=2``: the second call of the one module that `where` names."""
+        if not isinstance(where, str):
+            raise StepError("call= goes with the path of one module, such as 'layer1.0.relu'")
+        calls = [n for t in resolve(self._state.draft, where) for n in t.nodes]
+        if not isinstance(call, int) or not 1 <= call <= len(calls):
+            raise StepError(
+                f"{where!r} is called {len(calls)} times; call={call!r} is none of them"
+            )
+        return {"call": call_name(self._state.draft.graph, calls[call - 1].id)}
 
     def _encoded(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments as JSON, in the names of the draft (the picture may show other ones)."""

@@ -80,6 +80,7 @@ class Operation:
 
     name: str = ""
     order: int = 100
+    takes: tuple[str, ...] | None = None  # names of its arguments; None where any will do
     neutral: bool = False  # it changes no number: what earlier steps promise still holds
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:

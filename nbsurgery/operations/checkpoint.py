@@ -54,6 +54,7 @@ class CheckpointOperation(Operation):
 
     name = "checkpoint"
     order = 65
+    takes = ("where",)
     neutral = True
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:

@@ -25,6 +25,7 @@ class Cut(Operation):
 
     name = "cut"
     order = 40
+    takes = ("after", "before")
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if len(nodes) != 1 or nodes[0].kind in ("input", "output", "parameter", "constant"):

@@ -97,6 +97,7 @@ class FreezeOperation(Operation):
 
     name = "freeze"
     order = 60
+    takes = ("where", "until", "batchnorm")
     on = True
     neutral = True
 
@@ -199,6 +200,7 @@ class UnfreezeOperation(FreezeOperation):
 
     name = "unfreeze"
     order = 61
+    takes = ("where",)
     on = False
 
 

@@ -22,6 +22,7 @@ class Remove(Operation):
 
     name = "remove"
     order = 20
+    takes = ("where",)
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if not nodes or any(n.kind not in ("module", "function", "method") for n in nodes):

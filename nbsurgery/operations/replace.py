@@ -36,6 +36,7 @@ class Replace(Operation):
 
     name = "replace"
     order = 10
+    takes = ("where", "new", "strict")
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if not nodes or any(n.kind not in ("module", "function", "method") for n in nodes):
@@ -89,6 +90,11 @@ class Replace(Operation):
                 "functions and methods"
             )
         whole = [t for t in targets if t.path is not None]
+        for target in [t for t in whole if len(draft.aliases(t.path)) > 1]:
+            whole.remove(target)
+            self._assign(draft, step, target, text)
+        if arguments.get("strict"):
+            _strict(draft, where, whole)
         if len(whole) > 1:
             self._bulk(draft, step, where, whole, text)
         elif whole:
@@ -187,6 +193,25 @@ def _item(node: Node, of: str) -> Any:
     if node.type == "getitem" and len(node.args) == 2 and node.args[0] == Ref(of):
         return node.args[1] if isinstance(node.args[1], int) else None
     return None
+
+
+def _strict(draft: Draft, where: Any, found: list[Target]) -> None:
+    """Refuse where modules that are meant stay as they are, since this run never calls them.
+
+    Raises:
+        StepError: Names some of them.
+    """
+    cls = class_of(where, draft.namespace)
+    if cls is None:
+        return
+    done = {t.path for t in found}
+    left = [p for p, m in draft.model.named_modules() if isinstance(m, cls) and p not in done]
+    if left:
+        names = ", ".join(left[:3]) + (", …" if len(left) > 3 else "")
+        raise StepError(
+            f"strict: {len(left)} of {len(left) + len(done)} {cls.__name__} modules are not called as a "
+            f"whole in this run and would stay: {names}"
+        )
 
 
 def nests(expr: Expression, made: Any, old: nn.Module) -> str:

@@ -37,6 +37,7 @@ class ResetParameters(Operation):
 
     name = "reset_parameters"
     order = 70
+    takes = ("where",)
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if not nodes or any(n.kind != "module" or n.target in draft.made for n in nodes):

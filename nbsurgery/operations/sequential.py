@@ -20,6 +20,7 @@ class Sequential(Operation):
 
     name = "sequential"
     order = 80
+    takes = ()
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if nodes or draft.parts or chain_of(draft.graph.root) is None:

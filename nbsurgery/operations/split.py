@@ -19,6 +19,7 @@ class Split(Operation):
 
     name = "split"
     order = 45
+    takes = ("after",)
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if not nodes or any(n.kind in ("input", "output", "parameter", "constant") for n in nodes):

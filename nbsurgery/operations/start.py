@@ -20,6 +20,7 @@ class Start(Operation):
 
     name = "start"
     order = 42
+    takes = ("at",)
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if len(nodes) != 1 or nodes[0].kind in ("input", "output", "parameter", "constant"):

@@ -20,6 +20,7 @@ class Tap(Operation):
 
     name = "tap"
     order = 50
+    takes = ("nodes", "keys", "output")
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if not nodes or any(n.kind in ("output", "parameter", "constant") for n in nodes):

@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from torch.ao.nn.quantized import FloatFunctional
+from torch.ao.quantization import DeQuantStub, QuantStub
+
 import nbsurgery as nbs
+from nbsurgery.session import Session
 
 CASES = Path(__file__).parents[1] / "cases"
 STEPS = {
@@ -23,14 +27,29 @@ STEPS = {
     "08": lambda s: s.tap({"0": "pre"}, output="out"),
     "10": lambda s: s.replace(s.before["act_1"], "nn.Tanh()"),
     "12": lambda s: s.insert("torch.relu", after="add"),
+    "11": lambda s: s.replace("adaptive_avg_pool2d", "nn.AdaptiveAvgPool2d(1)"),
+    "13": lambda s: s.connect("stem", into="relu_1", project=True),
+    "16": lambda s: s.freeze(until="layer3"),
+    "17": lambda s: [s.freeze("b0"), s.checkpoint(["b1", "b2"])],
+    "19": lambda s: s.replace("proj", "nn.Linear(8, 2)"),
+    "21": lambda s: s.remove(["encoder.layer.2", "encoder.layer.3"]),
+    "22": lambda s: s.insert("nn.LayerNorm(8)", before="lm_head"),
+    "27": lambda s: s.replace("rnn", "nn.GRU(6, 5, batch_first=True, bidirectional=True)"),
+    "28": lambda s: [
+        s.insert("QuantStub()", after="x"),
+        s.insert("DeQuantStub()", before="output"),
+        s.replace(s.before.find(type="add"), "FloatFunctional().add"),
+    ],
     "31": lambda s: [s.channels("fc", outputs=10), s.insert("nn.Dropout(0.2)", before="fc")],
 }
+SEEDS = {"19": "9", "27": "4"}  # the case draws the new layer's weights under this seed
 FRESH = """
 import importlib.util, sys, torch
 torch.set_num_threads(1)
-spec = importlib.util.spec_from_file_location("case", sys.argv[1])
+name = "case_" + sys.argv[1].replace("\\\\", "/").rpartition("/")[2][:2]
+spec = importlib.util.spec_from_file_location(name, sys.argv[1])
 case = importlib.util.module_from_spec(spec)
-sys.modules["case"] = case
+sys.modules[name] = case
 spec.loader.exec_module(case)
 text = open(sys.argv[2]).read()
 assert "nbsurgery" not in text
@@ -38,6 +57,7 @@ if case.HEADER["kind"] == "code":
     case.check(text, case.build())
 else:
     space = {"model": case.build()}
+    torch.manual_seed(int(sys.argv[3]))
     exec(compile(text, "<cell>", "exec"), space)
     assert "nbsurgery" not in sys.modules
     case.check(space["model"], case.build())
@@ -62,20 +82,23 @@ def load(number: str):
 
 
 @pytest.mark.parametrize("number", STEPS)
-def test_case_holds_in_a_fresh_process(number, tmp_path):
+def test_case_holds_in_a_fresh_process(number, tmp_path, monkeypatch):
     """The step through `nbs.Surgery`, the text run alone, the case's own check on the result."""
     case, path = load(number)
     model = case.build()
     inputs = case.example_inputs()
     if number == "06":  # the case's example is for the edited model
         inputs = (inputs[0][:, :3],)
-    surgery = nbs.Surgery(model, *inputs)
+    kwargs = case.example_kwargs() if hasattr(case, "example_kwargs") else {}
+    names = {"QuantStub": QuantStub, "DeQuantStub": DeQuantStub, "FloatFunctional": FloatFunctional}
+    monkeypatch.setattr(Session, "namespace", names)
+    surgery = nbs.Surgery(model, *inputs, **kwargs)
     STEPS[number](surgery)
     assert surgery._session.report.ok, str(surgery._session.report)
     text = tmp_path / "cell.py"
     text.write_text(surgery.code)
     done = subprocess.run(
-        [sys.executable, "-c", FRESH, str(path), str(text)],
+        [sys.executable, "-c", FRESH, str(path), str(text), SEEDS.get(number, "0")],
         capture_output=True, text=True, cwd=tmp_path, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0 and "held" in done.stdout, f"{surgery.code}\n{done.stderr[-3000:]}"

@@ -25,6 +25,9 @@ TASKS = {
         ("replace", {"where": {"call": "layer1.0.relu_2"}, "new": "nn.GELU()"})
     ],
     "08_insert_after_add": [("insert", {"after": "layer2.0.add", "new": "nn.BatchNorm2d(512)"})],
+    "11_split_after_layer2": [("split", {"after": "layer2"})],
+    "12_as_sequential": [("sequential", {})],
+    "13_freeze_to_layer2": [("freeze", {"until": "layer2"})],
     "09_bypass_block": [("remove", {"where": "layer3.2"})],
 }
 
