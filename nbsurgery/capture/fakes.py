@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import gc
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -37,6 +41,19 @@ def _positions(tensor: torch.Tensor) -> int:
         pixels = shape[-1] * shape[-2] * (shape[-3] if len(shape) == 5 else 1)
         return shape[0] * max(1, pixels // 256)
     return shape[0] * (shape[1] if len(shape) == 3 else 1) if shape else 1
+
+
+@contextlib.contextmanager
+def caches_emptied() -> Iterator[None]:
+    """Empty every ``lru_cache`` that a run without numbers has added to: it would hand them on."""
+    caches = [o for o in gc.get_objects() if type(o) is functools._lru_cache_wrapper]
+    before = [c.cache_info().misses for c in caches]
+    try:
+        yield
+    finally:
+        for cache, misses in zip(caches, before, strict=True):
+            if cache.cache_info().misses != misses:
+                cache.cache_clear()
 
 
 class Fakes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import inspect
 from types import MappingProxyType
 
@@ -65,8 +66,7 @@ def _hooks_changed(scope) -> bool:
     module = scope.module
     if not (module._forward_hooks or module._forward_pre_hooks):
         return False
-    forward = getattr(type(module), "forward", None)
-    code = getattr(inspect.unwrap(forward), "__code__", None) if forward is not None else None
+    code = _forward_code(type(module))
     return any(
         step.frames and all(entry[0] is not code for entry in step.frames)
         for step in scope.nodes
@@ -141,10 +141,16 @@ def _node(tape, step, numbers, totals) -> Node:
     )
 
 
+@functools.cache
+def _forward_code(kind: type):
+    """The code of a class's own forward, below its decorators."""
+    return getattr(inspect.unwrap(getattr(kind, "forward", len)), "__code__", None)
+
+
 def _frames(step):
     raw = step.frames
     if len(raw) > 1:
-        code = getattr(getattr(type(step.scope.module), "forward", None), "__code__", None)
+        code = _forward_code(type(step.scope.module))
         for i, entry in enumerate(raw):
             if entry[0] is code:
                 raw = raw[i:]

@@ -151,6 +151,28 @@ def _spaces(tape, whole) -> list[types.ModuleType]:
     ]
 
 
+def _caches(patches: _Patches, tape) -> None:
+    """Functions and methods with an ``lru_cache`` compute afresh: what they kept has no origin."""
+    kinds = {base for m in tape.modules for base in type(m).__mro__}
+    owners = [k for k in kinds if not k.__module__.startswith(("torch.", "builtins"))]
+    for owner in (*_spaces(tape, {}), *owners):
+        for name, value in list(vars(owner).items()):
+            if _is_cached(value):
+                patches.set(owner, name, value.__wrapped__)
+
+
+def _is_cached(value) -> bool:
+    if isinstance(value, functools._lru_cache_wrapper):
+        return True
+    if not isinstance(value, types.FunctionType) or not hasattr(value, "__wrapped__"):
+        return False
+    for cell in value.__closure__ or ():
+        with contextlib.suppress(ValueError):  # an empty cell
+            if isinstance(cell.cell_contents, functools._lru_cache_wrapper):
+                return True
+    return False
+
+
 def _objects(patches: _Patches) -> None:
     """Constructors and methods of objects that libraries pass along, such as key-value caches."""
 
@@ -351,6 +373,7 @@ def installed(tape) -> Iterator[None]:
         _module_call(patches)
         _training(patches)
         _functions(patches, tape)
+        _caches(patches, tape)
         _objects(patches)
         _regions(patches)
         _callables(patches)

@@ -144,6 +144,7 @@ def _record(model: nn.Module, args: tuple, kwargs: dict, how: str, grad: bool) -
             fake = fakes.Fakes()
             fake.exchange(modules)
             args, kwargs = fake.value(args), fake.value(kwargs)
+            stack.enter_context(fakes.caches_emptied())
             stack.enter_context(fake.mode)
             stack.enter_context(_quiet())
         else:
