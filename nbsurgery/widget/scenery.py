@@ -33,52 +33,64 @@ def first_open(graph: Graph) -> set[str]:
     return {"", *render.default_open(graph)}
 
 
-def parts(session: Any) -> tuple[Any, ...]:
-    """The modules whose run the picture shows: the edited ones, or the model as it was."""
-    built = session._state.built
+def views(session: Any) -> dict[str, tuple[Graph, Any]]:
+    """The pictures that there are, by name: a graph and the module that it was captured from.
+
+    ``before`` and ``after``; once the model is split its parts stand in the place of ``after``, under
+    the names that the code gives them.
+    """
+    found = {"before": (session.base, session.original)}
+    built, after = session._state.built, session.after
     if built is None:
-        return (session.original,)
-    return built.model if isinstance(built.model, tuple) else (built.model,)
+        found["after"] = found["before"]
+    elif isinstance(after, tuple):
+        found.update(zip(built.names, zip(after, built.model, strict=True), strict=True))
+    else:
+        found["after"] = (after, built.model)
+    return found
 
 
 def scene(session: Any, view: str, open: set[str]) -> dict:
-    """The picture before or after the edits, with what the edits changed marked."""
-    before, after = differences(session)
-    graph, diff = (session.base, before) if view == "before" else (session.current, after)
+    """One of the pictures, with what the edits changed marked."""
+    graph, _ = views(session)[view]
+    diff = removed(session) if view == "before" else added(session, graph)
     return compose(graph, {key for key in open if key in graph.scopes}, _with_scopes(graph, diff))
 
 
-def differences(session: Any) -> tuple[dict[str, str], dict[str, str]]:
-    """What the steps did, by node id: of the base (removed, changed), of the result (added, changed).
+def removed(session: Any) -> dict[str, str]:
+    """What the steps did to the model as it was, by node id: ``removed`` or ``changed``."""
+    base, draft = session.base, session.draft.graph
+    if base is draft:
+        return {}
+    found: dict[str, str] = {}
+    for node in base.flat:
+        mine = draft.by_id.get(node.id)
+        if mine is None or node.scope not in draft.scopes:  # a scope that is gone takes its nodes
+            found[node.id] = "removed"
+        elif _kind(mine) != _kind(node):
+            found[node.id] = "changed"
+    return found
+
+
+def added(session: Any, graph: Graph) -> dict[str, str]:
+    """What the steps made of it, by node id of the result: ``added`` or ``changed``.
 
     The result is captured anew and knows nothing of steps; its names lead to the nodes of the draft,
     and those are the base's own wherever no step touched them.
     """
-    base, after = session.base, session.current
-    if base is after:
-        return {}, {}
-    draft = session.draft.graph
-    before: dict[str, str] = {}
-    for node in base.flat:
-        mine = draft.by_id.get(node.id)
-        if mine is None:
-            before[node.id] = "removed"
-        elif _kind(mine) != _kind(node):
-            before[node.id] = "changed"
-    for name, scope in base.scopes.items():  # a scope that is gone takes its nodes along
-        if name not in draft.scopes:
-            before.update((node.id, "removed") for node in scope.nodes)
-    shown: dict[str, str] = {}
-    for node in after.flat:
+    base, draft = session.base, session.draft.graph
+    if base is graph:
+        return {}
+    found: dict[str, str] = {}
+    for node in graph.flat:
         if node.kind in ("input", "output"):
             continue
         mine = draft.by_name.get(session.translate(node.name))
         if mine is None or mine.id not in base.by_id:
-            shown[node.id] = "added"
+            found[node.id] = "added"
         elif _kind(node) != _kind(base.by_id[mine.id]):
-            shown[node.id] = "changed"
-    flat = {node.id for node in base.flat}
-    return {id: word for id, word in before.items() if id in flat}, shown
+            found[node.id] = "changed"
+    return found
 
 
 def _kind(node: Node) -> tuple:

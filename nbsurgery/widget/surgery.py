@@ -50,7 +50,8 @@ class Surgery(anywidget.AnyWidget):
     report = traitlets.Dict().tag(sync=True)
     theme = traitlets.Enum(("auto", "light", "dark"), "auto").tag(sync=True)
     _scene = traitlets.Dict().tag(sync=True)
-    _view = traitlets.Enum(("before", "after"), "after").tag(sync=True)
+    _view = traitlets.Unicode("after").tag(sync=True)
+    _views = traitlets.List(traitlets.Unicode(), ["before", "after"]).tag(sync=True)
     _can = traitlets.Dict().tag(sync=True)
     _recipe = traitlets.Int().tag(sync=True)
     _notice = traitlets.Dict().tag(sync=True)
@@ -102,7 +103,7 @@ class Surgery(anywidget.AnyWidget):
 
     @property
     def _graph(self):
-        return self._session.base if self._view == "before" else self._session.current
+        return scenery.views(self._session)[self._view][0]
 
     def _draw(self) -> None:
         self._scene = scenery.scene(self._session, self._view, self._open)
@@ -116,6 +117,9 @@ class Surgery(anywidget.AnyWidget):
             self.report = scenery.plain(session.report)
             self._can = {"undo": session.can_undo, "redo": session.can_redo}
             self._notice = self._noted()
+            self._views = list(scenery.views(session))
+            if self._view not in self._views:
+                self._view = self._views[1]
             graph = self._graph
             self.selection = [n for n in self.selection if n in graph.by_name or n in graph.scopes]
             self._draw()
@@ -148,7 +152,7 @@ class Surgery(anywidget.AnyWidget):
         return {
             "toggle": self._ask_toggle,
             "expand_to": self._ask_expand_to,
-            "facts": lambda names: scenery.facts(self._graph, self._shown_model(), names),
+            "facts": lambda names: scenery.facts(*scenery.views(self._session)[self._view], names),
             "offers": lambda names: scenery.plain(self._session.offers(names)),
             "preview": lambda operation, arguments: scenery.plain(
                 self._session.preview(operation, arguments)
@@ -164,12 +168,6 @@ class Surgery(anywidget.AnyWidget):
             "view": self._ask_view,
             "rebase": self.rebase,
         }
-
-    def _shown_model(self) -> Any:
-        """The model that the picture shows, for the settings of its layers."""
-        if self._view == "before":
-            return self._session.original
-        return scenery.parts(self._session)[0]
 
     def _ask_toggle(self, scope: str, recursive: bool = False) -> None:
         graph = self._graph
@@ -188,8 +186,8 @@ class Surgery(anywidget.AnyWidget):
         self._draw()
 
     def _ask_view(self, which: str = "after") -> None:
-        if which not in ("before", "after"):
-            raise SurgeryError(f"there is no view {which!r}: before, after")
+        if which not in self._views:
+            raise SurgeryError(f"there is no view {which!r}: {', '.join(self._views)}")
         self._view = which
         self._draw()
 
@@ -197,7 +195,8 @@ class Surgery(anywidget.AnyWidget):
 
     def _change(self, method: str, *args: Any) -> None:
         getattr(self._session, method)(*args)
-        self._view = "after"
+        if self._view == "before":
+            self._view = "after"
         self._refresh()
 
     def _do(self, operation: str, arguments: Mapping[str, Any]) -> None:
@@ -368,17 +367,18 @@ class Surgery(anywidget.AnyWidget):
     @property
     def after(self) -> Any:
         """The edited model, as a ModelGraph; a tuple of them after a split."""
-        after, built = self._session.after, scenery.parts(self._session)
-        if isinstance(after, tuple):
-            return tuple(map(views.ModelGraph, after, built))
-        return views.ModelGraph(after, built[0])
+        shown = scenery.views(self._session)
+        graphs = tuple(views.ModelGraph(*pair) for name, pair in shown.items() if name != "before")
+        return graphs if isinstance(self._session.after, tuple) else graphs[0]
 
     @property
     def diff(self) -> dict[str, str]:
         """``"added"``, ``"changed"`` or ``"removed"`` by the name of a node."""
-        before, after = scenery.differences(self._session)
-        graphs = (self._session.base, before), (self._session.current, after)
-        return {graph.by_id[id].name: word for graph, words in graphs for id, word in words.items()}
+        session, words = self._session, {}
+        for name, (graph, _) in scenery.views(session).items():
+            diff = scenery.removed(session) if name == "before" else scenery.added(session, graph)
+            words.update((graph.by_id[id].name, word) for id, word in diff.items())
+        return words
 
     @property
     def example(self) -> Any:
@@ -427,6 +427,5 @@ class Surgery(anywidget.AnyWidget):
 
     def to_dot(self, path: str | pathlib.Path | None = None, *, depth: int = 2) -> str:
         """The model as Graphviz source."""
-        graph = self.before if self._view == "before" else self.after
-        graph = graph[0] if isinstance(graph, tuple) else graph
+        graph = views.ModelGraph(*scenery.views(self._session)[self._view])
         return fallback.written(path, graph.to_graphviz(depth=depth).source)

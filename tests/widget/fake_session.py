@@ -221,6 +221,10 @@ class FakeSession:
     _state = types.SimpleNamespace(built=None)
 
     @property
+    def draft(self):
+        return types.SimpleNamespace(graph=self.base)
+
+    @property
     def after(self):
         return self.current
 

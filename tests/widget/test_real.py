@@ -104,6 +104,17 @@ def test_added_and_removed_are_marked(surgery):
     assert {r["node"]: r["diff"] for r in rows}["head"] == "removed"
 
 
+def test_a_split_shows_its_parts(surgery, x):
+    """Each part has a picture of its own under its name; undo brings the one picture back."""
+    surgery.split(after="block")
+    assert surgery._views == ["before", "head", "tail"] and surgery._view == "head"
+    assert [len(part.nodes) for part in surgery.after] == [6, 4]
+    surgery._ask_view("tail")
+    assert "head" in surgery._methods()["facts"](["head"])["title"]
+    surgery.undo()
+    assert surgery._views == ["before", "after"] and surgery._view == "after"
+
+
 def test_a_refused_edit_changes_nothing(surgery):
     """The traits are as before, the error is one of ours."""
     before = surgery.get_state()

@@ -459,7 +459,7 @@ var Camera = class {
         /** @type {Element} */
         event.target
       );
-      if (target.closest?.("button, input, .nbs-overlay")) return;
+      if (target.closest?.("button, input, .nbs-overlay, .nbs-map")) return;
       drag = { id: event.pointerId, x: event.clientX, y: event.clientY, from: { ...this.at } };
     }, { signal });
     canvas.addEventListener("pointermove", (event) => {
@@ -507,6 +507,28 @@ var Camera = class {
     this.go({ k, x: x - moveX, y: y - moveY });
   }
 };
+
+// src/help.js
+var ROWS = [
+  ["Click", "select; with Shift: more"],
+  ["Double click, ›", "open or close a module; with Alt: all below"],
+  ["Drag", "move the picture"],
+  ["Ctrl + wheel, pinch", "zoom"],
+  ["↑ ↓", "walk through the picture"],
+  ["← →", "close, open, go out and in"],
+  ["Enter", "to the operations"],
+  ["/", "search; Enter goes to the next"],
+  ["+ − F", "zoom, show all"],
+  ["Ctrl+Z, Ctrl+Shift+Z", "undo, redo"],
+  ["Esc", "cancel, select nothing"]
+];
+function help() {
+  return h(
+    "div",
+    { class: "nbs-help-card nbs-overlay", hidden: true, role: "dialog", "aria-label": "Keys" },
+    h("dl", {}, ...ROWS.flatMap(([keys, what]) => [h("dt", {}, keys), h("dd", {}, what)]))
+  );
+}
 
 // src/keyboard.js
 function listenToKeys(view, canvas, parts2) {
@@ -590,6 +612,28 @@ function listenToKeys(view, canvas, parts2) {
   }, { signal });
 }
 
+// src/legend.js
+var WORDS = {
+  conv: "convolution",
+  linear: "linear, product",
+  norm: "normalization",
+  act: "activation",
+  pool: "pooling, resizing",
+  attn: "attention",
+  merge: "addition, joining",
+  shape: "shape only",
+  drop: "dropout, identity",
+  embed: "embedding",
+  other: "other"
+};
+function legend(painter) {
+  const rows = painter.order.filter((item) => item.kind === "row");
+  const found = new Set(rows.map((item) => item.data.family));
+  const entries = Object.entries(WORDS).filter(([family]) => found.has(family)).map(([family, word]) => h("li", {}, h("i", { "data-family": family }), word));
+  if (painter.svg.querySelector(".nbs-skip")) entries.push(h("li", {}, h("i", { class: "nbs-legend-skip" }), "skip connection"));
+  return h("ul", { class: "nbs-legend", "aria-label": "Colours" }, ...entries);
+}
+
 // src/forms.js
 var forms = 0;
 function form(fields, options) {
@@ -600,10 +644,10 @@ function form(fields, options) {
     const control = (MAKERS[field.type] ?? text2)(field, id, options);
     controls.set(field.name, control);
     const label = h("label", { for: id, class: "nbs-label" }, field.label ?? field.name);
-    const help = field.help ? h("div", { class: "nbs-help", id: `${id}-help` }, field.help) : null;
+    const help2 = field.help ? h("div", { class: "nbs-help", id: `${id}-help` }, field.help) : null;
     if (field.type === "bool")
-      return h("div", { class: "nbs-field nbs-field-bool" }, h("div", { class: "nbs-check" }, control.el, label), help);
-    return h("div", { class: `nbs-field nbs-field-${field.type}` }, label, control.el, help);
+      return h("div", { class: "nbs-field nbs-field-bool" }, h("div", { class: "nbs-check" }, control.el, label), help2);
+    return h("div", { class: `nbs-field nbs-field-${field.type}` }, label, control.el, help2);
   });
   return {
     el: h("div", { class: "nbs-fields" }, ...rows),
@@ -933,11 +977,93 @@ var Menu = class {
   }
 };
 
+// src/minimap.js
+var WIDE = 84;
+var HIGH = 0.62;
+var Minimap = class {
+  /**
+   * @param {HTMLElement} canvas
+   * @param {import("./gestures.js").Camera} camera
+   * @param {AbortSignal} signal
+   */
+  constructor(canvas, camera, signal) {
+    this.canvas = canvas;
+    this.camera = camera;
+    this.scale = 1;
+    this.things = s("g");
+    this.frame = s("rect", { class: "nbs-map-frame", rx: 2 });
+    this.el = s("svg", { class: "nbs-map", "aria-hidden": "true" }, this.things, this.frame);
+    let held = false;
+    const move = (event) => {
+      const box = this.el.getBoundingClientRect();
+      const { k } = camera.at;
+      const x = (event.clientX - box.left) / this.scale;
+      const y = (event.clientY - box.top) / this.scale;
+      camera.go({ k, x: canvas.clientWidth / 2 - x * k, y: canvas.clientHeight / 2 - y * k }, !held);
+    };
+    this.el.addEventListener("pointerdown", (event) => {
+      event.stopPropagation();
+      this.el.setPointerCapture?.(event.pointerId);
+      move(event);
+      held = true;
+    }, { signal });
+    this.el.addEventListener("pointermove", (event) => {
+      if (held) move(event);
+    }, { signal });
+    for (const name of ["pointerup", "pointercancel"])
+      this.el.addEventListener(name, () => {
+        held = false;
+      }, { signal });
+    this.el.addEventListener("click", (event) => event.stopPropagation(), { signal });
+  }
+  /**
+   * Draws what there is: modules as frames, operations as strips of their colour.
+   * @param {import("./scene.js").Painter} painter
+   */
+  draw(painter) {
+    const { w, h: h2 } = this.camera.size;
+    const room = this.canvas.clientHeight;
+    if (!w || !room) return;
+    this.scale = Math.min(WIDE / w, room * HIGH / h2);
+    const k = this.scale;
+    set(this.el, { width: w * k, height: h2 * k });
+    const shapes = [];
+    for (const item of painter.shown.values()) {
+      if (item.parent === null || item.kind === "card") continue;
+      const high = item.kind === "row" ? item.data.h : item.h;
+      const box = { x: item.x * k, y: item.y * k, width: Math.max(1, item.w * k), height: Math.max(1, high * k) };
+      shapes.push(s("rect", { ...box, class: `nbs-map-${item.kind}`, "data-family": item.data.family }));
+    }
+    this.things.replaceChildren(...shapes);
+    this.follow();
+  }
+  /** Moves the frame to what is in sight; away where all is in sight. */
+  follow() {
+    const { x, y, k } = this.camera.at;
+    const { w, h: h2 } = this.camera.size;
+    const wide = this.canvas.clientWidth;
+    const high = this.canvas.clientHeight;
+    const whole = w * k <= wide * 1.05 && h2 * k <= high * 1.05;
+    this.el.classList.toggle("nbs-hidden", whole || !wide);
+    const at = this.scale;
+    const left = Math.max(0, -x / k * at);
+    const top = Math.max(0, -y / k * at);
+    const right = Math.min(w * at, (wide - x) / k * at);
+    const bottom = Math.min(h2 * at, (high - y) / k * at);
+    set(this.frame, {
+      x: left + 0.5,
+      y: top + 0.5,
+      width: Math.max(2, right - left - 1),
+      height: Math.max(2, bottom - top - 1)
+    });
+  }
+};
+
 // src/panel.js
 var Panel = class {
   /**
    * @param {import("./types.js").View} view
-   * @param {{menu: HTMLElement, go: (name: string) => void, offers: (offers: any[], names: string[]) => void}} parts
+   * @param {{menu: HTMLElement, legend: () => HTMLElement, go: (name: string) => void, offers: (offers: any[], names: string[]) => void}} parts
    */
   constructor(view, parts2) {
     this.view = view;
@@ -971,7 +1097,7 @@ var Panel = class {
       const facts = await this.view.ask("facts", { names });
       if (mine === this.asked) this.#fill(facts);
       const past = this.view.model.get("_view") === "before";
-      const offers = names.length && !past ? await this.view.ask("offers", { names }) : [];
+      const offers = !past ? await this.view.ask("offers", { names }) : [];
       if (mine !== this.asked) return;
       this.hint.textContent = !names.length ? "Click a layer to see what can be done with it." : past ? "This is the model as it was. Switch to After to edit." : "";
       this.hint.hidden = !this.hint.textContent;
@@ -1023,7 +1149,8 @@ var Panel = class {
     this.facts.replaceChildren(
       h("dl", {}, ...rows),
       source ?? "",
-      facts.text ? h("p", { class: "nbs-explain" }, facts.text) : ""
+      facts.text ? h("p", { class: "nbs-explain" }, facts.text) : "",
+      facts.names?.[0] === "" ? this.parts.legend() : ""
     );
   }
 };
@@ -1853,7 +1980,7 @@ var Toolbar = class {
   /**
    * @param {import("./types.js").View} view
    * @param {{depth: (by: number) => void, zoom: (by: number) => void, fit: () => void, top: () => void,
-   *   go: (name: string) => void, found: (names: string[]) => void, look: (which: string) => void}} parts
+   *   go: (name: string) => void, found: (names: string[]) => void, look: (which: string) => void, help: () => void}} parts
    */
   constructor(view, parts2) {
     this.view = view;
@@ -1881,15 +2008,7 @@ var Toolbar = class {
     });
     this.number = h("span", { class: "nbs-hits" });
     this.scale = h("button", { type: "button", class: "nbs-button nbs-scale", title: "Back to 100 %", on: { click: () => parts2.zoom(0) }, signal });
-    this.both = ["before", "after"].map((which) => h("button", {
-      type: "button",
-      class: "nbs-button",
-      "data-look": which,
-      "aria-pressed": which === "after",
-      on: { click: () => parts2.look(which) },
-      signal
-    }, which === "before" ? "Before" : "After"));
-    this.looks = h("div", { class: "nbs-segment", hidden: true }, ...this.both);
+    this.looks = h("div", { class: "nbs-segment nbs-looks", hidden: true });
     this.working = h("span", { class: "nbs-spinner", hidden: true, role: "status", "aria-label": "working" });
     this.el = h(
       "div",
@@ -1912,7 +2031,8 @@ var Toolbar = class {
         button({ icon: "plus", title: "Zoom in (+)", click: () => parts2.zoom(1.25), signal })
       ),
       button({ icon: "fit", title: "Show all (F)", class: "nbs-fit", click: () => parts2.fit(), signal }),
-      button({ icon: "top", title: "To the top", class: "nbs-top", click: () => parts2.top(), signal })
+      button({ icon: "top", title: "To the top", class: "nbs-top", click: () => parts2.top(), signal }),
+      button({ icon: "help", title: "Keys and gestures", class: "nbs-keys", click: () => parts2.help(), signal })
     );
   }
   focus() {
@@ -1962,10 +2082,22 @@ var Toolbar = class {
   busy(working) {
     this.working.hidden = !working;
   }
-  /** @param {boolean} edited @param {string} which */
-  look(edited, which) {
+  /**
+   * Which pictures there are: before, after, or the parts of a split model.
+   * @param {boolean} edited
+   * @param {string[]} names
+   * @param {string} shown
+   */
+  look(edited, names, shown) {
     this.looks.hidden = !edited;
-    for (const el of this.both) el.setAttribute("aria-pressed", String(el.dataset.look === which));
+    this.looks.replaceChildren(...names.map((name) => h("button", {
+      type: "button",
+      class: "nbs-button",
+      "data-look": name,
+      "aria-pressed": name === shown,
+      on: { click: () => this.parts.look(name) },
+      signal: this.view.signal
+    }, name === "before" ? "Before" : name === "after" ? "After" : name)));
   }
 };
 
@@ -2031,8 +2163,13 @@ function open(model, el) {
   };
   const painter = new Painter();
   stage.append(painter.svg);
-  canvas.append(stage, tip, toast, banner);
-  const camera = new Camera(canvas, stage, state, signal, (k) => toolbar.zoomed(k));
+  const camera = new Camera(canvas, stage, state, signal, (k) => {
+    toolbar.zoomed(k);
+    minimap.follow();
+  });
+  const minimap = new Minimap(canvas, camera, signal);
+  const keys = help();
+  canvas.append(stage, minimap.el, keys, tip, toast, banner);
   const toolbar = new Toolbar(view, {
     depth: (by) => changeDepth(by),
     zoom: (by) => camera.zoom(by || 1 / camera.at.k, void 0, true),
@@ -2044,12 +2181,15 @@ function open(model, el) {
     },
     go,
     found: (names) => markAll("nbs-found", names),
-    look: (which) => request("view", { which })
+    look: (which) => request("view", { which }),
+    help: () => {
+      keys.hidden = !keys.hidden;
+    }
   });
   const selection = new Selection(view, painter, canvas, camera, { toggle, tip });
   const menu = new Menu(view, { pick, mark: (names) => markAll("nbs-touched", names), done: () => {
   } });
-  const panel = new Panel(view, { menu: menu.el, go, offers: (offers, names) => menu.show(offers, names) });
+  const panel = new Panel(view, { menu: menu.el, go, legend: () => legend(painter), offers: (offers, names) => menu.show(offers, names) });
   const steps = new Steps(view);
   const code2 = new Code(view);
   const report = new Report(view);
@@ -2083,6 +2223,10 @@ function open(model, el) {
     search: () => toolbar.focus(),
     menu: () => menu.focus(),
     escape: () => {
+      if (!keys.hidden) {
+        keys.hidden = true;
+        return true;
+      }
       if (selection.picking) {
         endPick();
         return true;
@@ -2107,6 +2251,7 @@ function open(model, el) {
     painter.draw(scene);
     camera.resize(scene);
     painted = scene;
+    minimap.draw(painter);
     const item = anchor ? painter.find(anchor.scope) : void 0;
     if (anchor && item) camera.hold(item, anchor);
     anchor = null;
@@ -2189,6 +2334,7 @@ function open(model, el) {
       panel.show(selection.names);
     }],
     ["change:_can", () => steps.draw()],
+    ["change:_views", fold],
     ["change:_view", () => {
       fold();
       panel.show(selection.names);
@@ -2200,7 +2346,7 @@ function open(model, el) {
   function fold() {
     const edited = (model.get("steps") ?? []).length > 0;
     root.classList.toggle("nbs-unedited", !edited);
-    toolbar.look(edited, model.get("_view") ?? "after");
+    toolbar.look(edited, model.get("_views") ?? ["before", "after"], model.get("_view") ?? "after");
   }
   function dress() {
     const theme = model.get("theme");
@@ -2216,8 +2362,12 @@ function open(model, el) {
     if (placed || !canvas.clientWidth || !painted) return;
     placed = true;
     camera.start();
+    minimap.draw(painter);
   };
-  const sizes = globalThis.ResizeObserver ? new ResizeObserver(settle) : null;
+  const sizes = globalThis.ResizeObserver ? new ResizeObserver(() => {
+    settle();
+    minimap.draw(painter);
+  }) : null;
   sizes?.observe(canvas);
   settle();
   panel.show(selection.names);

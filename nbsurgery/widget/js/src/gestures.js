@@ -154,7 +154,7 @@ export class Camera {
       this.dragged = false;
       if (event.button > 1) return;
       const target = /** @type {Element} */ (event.target);
-      if (target.closest?.("button, input, .nbs-overlay")) return;
+      if (target.closest?.("button, input, .nbs-overlay, .nbs-map")) return;
       drag = { id: event.pointerId, x: event.clientX, y: event.clientY, from: { ...this.at } };
     }, { signal });
     canvas.addEventListener("pointermove", (event) => {

@@ -6,7 +6,7 @@ import { button, h } from "./dom.js";
 export class Panel {
   /**
    * @param {import("./types.js").View} view
-   * @param {{menu: HTMLElement, go: (name: string) => void, offers: (offers: any[], names: string[]) => void}} parts
+   * @param {{menu: HTMLElement, legend: () => HTMLElement, go: (name: string) => void, offers: (offers: any[], names: string[]) => void}} parts
    */
   constructor(view, parts) {
     this.view = view;
@@ -41,7 +41,7 @@ export class Panel {
       const facts = await this.view.ask("facts", { names });
       if (mine === this.asked) this.#fill(facts);
       const past = this.view.model.get("_view") === "before";
-      const offers = names.length && !past ? await this.view.ask("offers", { names }) : [];
+      const offers = !past ? await this.view.ask("offers", { names }) : [];
       if (mine !== this.asked) return;
       this.hint.textContent = !names.length ? "Click a layer to see what can be done with it."
         : past ? "This is the model as it was. Switch to After to edit." : "";
@@ -85,6 +85,7 @@ export class Panel {
       h("span", { class: "nbs-kind" }, facts.subtitle ?? facts.type ?? ""));
     this.facts.replaceChildren(
       h("dl", {}, ...rows), source ?? "",
-      facts.text ? h("p", { class: "nbs-explain" }, facts.text) : "");
+      facts.text ? h("p", { class: "nbs-explain" }, facts.text) : "",
+      facts.names?.[0] === "" ? this.parts.legend() : "");
   }
 }

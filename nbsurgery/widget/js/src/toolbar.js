@@ -7,7 +7,7 @@ export class Toolbar {
   /**
    * @param {import("./types.js").View} view
    * @param {{depth: (by: number) => void, zoom: (by: number) => void, fit: () => void, top: () => void,
-   *   go: (name: string) => void, found: (names: string[]) => void, look: (which: string) => void}} parts
+   *   go: (name: string) => void, found: (names: string[]) => void, look: (which: string) => void, help: () => void}} parts
    */
   constructor(view, parts) {
     this.view = view;
@@ -32,12 +32,7 @@ export class Toolbar {
     });
     this.number = h("span", { class: "nbs-hits" });
     this.scale = h("button", { type: "button", class: "nbs-button nbs-scale", title: "Back to 100 %", on: { click: () => parts.zoom(0) }, signal });
-    this.both = ["before", "after"].map((which) =>
-      h("button", {
-        type: "button", class: "nbs-button", "data-look": which, "aria-pressed": which === "after",
-        on: { click: () => parts.look(which) }, signal,
-      }, which === "before" ? "Before" : "After"));
-    this.looks = h("div", { class: "nbs-segment", hidden: true }, ...this.both);
+    this.looks = h("div", { class: "nbs-segment nbs-looks", hidden: true });
     this.working = h("span", { class: "nbs-spinner", hidden: true, role: "status", "aria-label": "working" });
     this.el = h("div", { class: "nbs-toolbar", role: "toolbar", "aria-label": "Picture" },
       h("div", { class: "nbs-searchbox" }, icon("search"), this.input, this.number),
@@ -51,7 +46,8 @@ export class Toolbar {
         this.scale,
         button({ icon: "plus", title: "Zoom in (+)", click: () => parts.zoom(1.25), signal })),
       button({ icon: "fit", title: "Show all (F)", class: "nbs-fit", click: () => parts.fit(), signal }),
-      button({ icon: "top", title: "To the top", class: "nbs-top", click: () => parts.top(), signal }));
+      button({ icon: "top", title: "To the top", class: "nbs-top", click: () => parts.top(), signal }),
+      button({ icon: "help", title: "Keys and gestures", class: "nbs-keys", click: () => parts.help(), signal }));
   }
 
   focus() {
@@ -108,9 +104,18 @@ export class Toolbar {
     this.working.hidden = !working;
   }
 
-  /** @param {boolean} edited @param {string} which */
-  look(edited, which) {
+  /**
+   * Which pictures there are: before, after, or the parts of a split model.
+   * @param {boolean} edited
+   * @param {string[]} names
+   * @param {string} shown
+   */
+  look(edited, names, shown) {
     this.looks.hidden = !edited;
-    for (const el of this.both) el.setAttribute("aria-pressed", String(el.dataset.look === which));
+    this.looks.replaceChildren(...names.map((name) =>
+      h("button", {
+        type: "button", class: "nbs-button", "data-look": name, "aria-pressed": name === shown,
+        on: { click: () => this.parts.look(name) }, signal: this.view.signal,
+      }, name === "before" ? "Before" : name === "after" ? "After" : name)));
   }
 }

@@ -4,9 +4,12 @@
 import { Code } from "./code.js";
 import { button, h, icon } from "./dom.js";
 import { Camera } from "./gestures.js";
+import { help } from "./help.js";
 import { isDark, watchTheme } from "./host.js";
 import { listenToKeys } from "./keyboard.js";
+import { legend } from "./legend.js";
 import { Menu } from "./menu.js";
+import { Minimap } from "./minimap.js";
 import { Panel } from "./panel.js";
 import { connect } from "./protocol.js";
 import { Report } from "./report.js";
@@ -79,9 +82,14 @@ export function open(model, el) {
 
   const painter = new Painter();
   stage.append(painter.svg);
-  canvas.append(stage, tip, toast, banner);
 
-  const camera = new Camera(canvas, stage, state, signal, (k) => toolbar.zoomed(k));
+  const camera = new Camera(canvas, stage, state, signal, (k) => {
+    toolbar.zoomed(k);
+    minimap.follow();
+  });
+  const minimap = new Minimap(canvas, camera, signal);
+  const keys = help();
+  canvas.append(stage, minimap.el, keys, tip, toast, banner);
   const toolbar = new Toolbar(view, {
     depth: (by) => changeDepth(by),
     zoom: (by) => camera.zoom(by || 1 / camera.at.k, undefined, true),
@@ -94,10 +102,13 @@ export function open(model, el) {
     go,
     found: (names) => markAll("nbs-found", names),
     look: (which) => request("view", { which }),
+    help: () => {
+      keys.hidden = !keys.hidden;
+    },
   });
   const selection = new Selection(view, painter, canvas, camera, { toggle, tip });
   const menu = new Menu(view, { pick, mark: (names) => markAll("nbs-touched", names), done: () => {} });
-  const panel = new Panel(view, { menu: menu.el, go, offers: (offers, names) => menu.show(offers, names) });
+  const panel = new Panel(view, { menu: menu.el, go, legend: () => legend(painter), offers: (offers, names) => menu.show(offers, names) });
   const steps = new Steps(view);
   const code = new Code(view);
   const report = new Report(view);
@@ -131,6 +142,10 @@ export function open(model, el) {
     search: () => toolbar.focus(),
     menu: () => menu.focus(),
     escape: () => {
+      if (!keys.hidden) {
+        keys.hidden = true;
+        return true;
+      }
       if (selection.picking) {
         endPick();
         return true;
@@ -157,6 +172,7 @@ export function open(model, el) {
     painter.draw(scene);
     camera.resize(scene);
     painted = scene;
+    minimap.draw(painter);
     const item = anchor ? painter.find(anchor.scope) : undefined;
     if (anchor && item) camera.hold(item, anchor);
     anchor = null;
@@ -259,6 +275,7 @@ export function open(model, el) {
       panel.show(selection.names);
     }],
     ["change:_can", () => steps.draw()],
+    ["change:_views", fold],
     ["change:_view", () => {
       fold();
       panel.show(selection.names);
@@ -271,7 +288,7 @@ export function open(model, el) {
   function fold() {
     const edited = (model.get("steps") ?? []).length > 0;
     root.classList.toggle("nbs-unedited", !edited);
-    toolbar.look(edited, model.get("_view") ?? "after");
+    toolbar.look(edited, model.get("_views") ?? ["before", "after"], model.get("_view") ?? "after");
   }
 
   function dress() {
@@ -290,8 +307,12 @@ export function open(model, el) {
     if (placed || !canvas.clientWidth || !painted) return;
     placed = true;
     camera.start();
+    minimap.draw(painter);
   };
-  const sizes = globalThis.ResizeObserver ? new ResizeObserver(settle) : null;
+  const sizes = globalThis.ResizeObserver ? new ResizeObserver(() => {
+    settle();
+    minimap.draw(painter);
+  }) : null;
   sizes?.observe(canvas);
   settle();
   panel.show(selection.names);
