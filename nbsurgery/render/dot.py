@@ -30,7 +30,7 @@ def to_graphviz(graph: Graph, depth: int | None = 2) -> graphviz.Digraph:
     return _Writer(graph, depth).run()
 
 
-_MEANING = re.compile(r"""[:\\"<>]|&(?=[#\w]+;)""")
+_MEANING = re.compile(r"""^%|[:\\"<>]|&(?=[#\w]+;)""")
 
 
 class _Writer:

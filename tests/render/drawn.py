@@ -125,7 +125,7 @@ def _of(name, **more):
     return lambda: (getattr(torchvision.models, name)(weights=None, **more), _image())
 
 
-def _bert():
+def _bert(**more):
     from transformers import BertConfig, BertModel
 
     config = BertConfig(
@@ -134,6 +134,7 @@ def _bert():
         intermediate_size=32,
         num_hidden_layers=3,
         vocab_size=40,
+        **more,
     )
     return BertModel(config), (torch.ones(2, 6, dtype=torch.long),)
 
@@ -161,6 +162,7 @@ MODELS = {
     "unet": lambda: (UNet(), _image()),
     "lstm": lambda: (Classifier(), (torch.ones(2, 5, dtype=torch.long),)),
     "bert": _bert,
+    "states": lambda: _bert(output_hidden_states=True),
     "gpt2": _gpt2,
     "transformer": lambda: (
         nn.Transformer(16, 2, 2, 2, 32, batch_first=True),

@@ -180,6 +180,19 @@ def test_lists_that_are_taken_apart_have_ports(graph_of):
     assert 2 == len({e["to"] for e in inner["edges"] if e["to"].startswith("o:")})
 
 
+def test_fields_of_output_objects_are_told_apart(graph_of):
+    """Who reads one field of an output object reads that value, not all that the object holds."""
+    graph = graph_of("states")
+    scene = compose(graph, ())
+    into = {e["to"]: e for e in scene["group"]["edges"]}
+    pooler = into["b:pooler"]
+    assert "values" not in pooler
+    assert graph.by_id[pooler["value"]].name.startswith("encoder.layer.2.")
+    assert len(into[f"n:{graph.root.output.id}"].get("values", ())) == 1 or len(
+        [e for e in scene["group"]["edges"] if e["to"] == f"n:{graph.root.output.id}"]
+    )
+
+
 def test_parameters_fold_into_their_reader(graph_of):
     """The class token and the positions are counted where they are read, without items."""
     scene = compose(graph_of("vit"), default_open(graph_of("vit")))

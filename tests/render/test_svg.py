@@ -15,6 +15,7 @@ NS = "{http://www.w3.org/2000/svg}"
 NAMES = [
     "<b>bold</b>",
     "a&b;",
+    "x&lt;y",
     'say "hi"',
     "it's",
     "back\\slash\\n",
@@ -98,4 +99,14 @@ def test_any_name_is_a_label_in_dot():
         assert rows + 2 == len(boxes)
         edges = [g for g in root.iter(NS + "g") if g.get("class") == "edge"]
         assert rows + 1 == len(edges)
-        assert "<b>bold</b>" in "".join("".join(g.itertext()) for g in boxes)
+        said = "".join(root.itertext())
+        for name in (
+            "<b>bold</b>",
+            "a&b;",
+            "x&lt;y",
+            'say "hi"',
+            "back\\slash\\n",
+            "port:n",
+            "π-日本",
+        ):
+            assert name in said
