@@ -547,7 +547,10 @@ class _Composer:
     ) -> dict:
         x, y, w, h = rect
         if item.kind == "group":
-            return self.group(self.done[item.nodes[0].child], x, y, skips, through)
+            found = self.group(self.done[item.nodes[0].child], x, y, skips, through)
+            if hidden := each.placed.hidden.get(k):
+                found["more"] = self.more(each, rect, hidden)
+            return found
         found = {"key": item.key, "kind": item.kind, "x": x, "y": y, "w": w, "h": h}
         if item.kind == "pill":
             found.update(node=item.nodes[0].name, **item.label)
