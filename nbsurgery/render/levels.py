@@ -86,6 +86,11 @@ def _is_size(node: Node) -> bool:
     return node.value is not None or node.type in _SIZES
 
 
+def _is_access(node: Node) -> bool:
+    """Whether a node takes an item or a field out of what it reads."""
+    return node.type in ("getitem", "getattr") and len(node.args) == 2
+
+
 def _plumbing(node: Node) -> bool:
     """Whether a node is looked through."""
     if node.kind in ("input", "output"):
@@ -112,42 +117,38 @@ class Levels:
         return graph._memo("render.levels", lambda: cls(graph))
 
     # -- values ---------------------------------------------------------------------------------
-    def _producers(
-        self, arg: Any, path: tuple, size: bool, seen: set
-    ) -> Iterator[tuple[Node, tuple, bool]]:
-        """The drawn nodes and inputs that make `arg`, within its scope, looking through plumbing.
+    def _producers(self, arg: Any, path: tuple, seen: set) -> Iterator[tuple[Node, tuple]]:
+        """The drawn nodes and inputs whose data makes `arg`, within its scope, through plumbing.
 
-        The flag tells that only a size or another number of it is read, no data.
+        A size that is read is no data: an edge for it would make a chain of what is none.
         """
         if not isinstance(arg, Ref):
             if path and isinstance(arg, (tuple, list, Mapping)):
                 try:
-                    yield from self._producers(arg[path[-1]], path[:-1], size, seen)
+                    yield from self._producers(arg[path[-1]], path[:-1], seen)
                     return
                 except (KeyError, IndexError, TypeError):
                     pass
             for ref in iter_refs(arg):
-                yield from self._producers(ref, (), size, seen)
+                yield from self._producers(ref, (), seen)
             return
-        if (arg.id, path, size) in seen:
+        if (arg.id, path) in seen:
             return
-        seen.add((arg.id, path, size))
+        seen.add((arg.id, path))
         node = self.by_id.get(arg.id)
         if node is None:
             return
-        if _plumbing(node):
-            size = size or _is_size(node)
-            access = node.type in ("getitem", "getattr") and len(node.args) == 2
-            if access and not size and not isinstance(node.args[1], Ref):
-                yield from self._producers(node.args[0], (*path, node.args[1]), size, seen)
-                return
-            if path and (item := built_item(node, path[-1])) is not None:
-                yield from self._producers(item, path[:-1], size, seen)
-                return
-            for ref in iter_refs((node.args, node.kwargs)):
-                yield from self._producers(ref, (), size, seen)
+        if not _plumbing(node):
+            yield node, path
+        elif _is_size(node):
             return
-        yield node, path, size
+        elif _is_access(node) and not isinstance(node.args[1], Ref):
+            yield from self._producers(node.args[0], (*path, node.args[1]), seen)
+        elif path and (item := built_item(node, path[-1])) is not None:
+            yield from self._producers(item, path[:-1], seen)
+        else:
+            for ref in iter_refs((node.args, node.kwargs)):
+                yield from self._producers(ref, (), seen)
 
     def _taken_apart(self, input: str) -> bool:
         """Whether a scope uses the items of one of its inputs one by one: each then has its port."""
@@ -186,7 +187,7 @@ class Levels:
         def connect(target: Node | None, slots: list[tuple[str | None, Any]]) -> None:
             rows = []
             for entry, arg in slots:
-                for node, path, size in self._producers(arg, (), False, set()):
+                for node, path in self._producers(arg, (), set()):
                     if node.kind in _READ:
                         if target is None:  # a parameter that is returned: nobody else shows it
                             drawn[node.id] = node
@@ -199,23 +200,21 @@ class Levels:
                         ports = [(f"{node.id}|{v}", v) for v in values]
                         ports = [(port, v) for port, v in ports if port in allowed]
                         for port, value in ports:
-                            rows.append((size, port, entry, None, (value,)))
-                        if not ports and target is not None and not size:
+                            rows.append((port, entry, None, (value,)))
+                        if not ports and target is not None:
                             self._fold_outer(level, key, node, target)
                         continue
                     if not values:
                         continue
                     if node.child is not None and node.child in graph.scopes:
                         for value in values:
-                            rows.append((size, node.id, entry, value, (value,)))
+                            rows.append((node.id, entry, value, (value,)))
                     else:
-                        rows.append((size, node.id, entry, None, values))
-            # a size that is read is no data: an edge for it would make a chain of what is none
-            rows = [row for row in rows if not row[0]]
+                        rows.append((node.id, entry, None, values))
             into: dict[str | None, dict[str, None]] = {}
-            for _, _, entry, _, values in rows:
+            for _, entry, _, values in rows:
                 into.setdefault(entry, {}).update(dict.fromkeys(values))
-            for _, source, entry, exit, values in rows:
+            for source, entry, exit, values in rows:
                 if (
                     entry is not None
                     and 1 < len(into[entry]) <= _APART

@@ -6,7 +6,6 @@ by DOT text, and by the whole problem, so that opening one module lays out its a
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -38,7 +37,6 @@ class Cache:
         self.size = size
         self.answers: OrderedDict[tuple[str, str], dict] = OrderedDict()
         self.placed: OrderedDict[tuple[str, Problem], Placed] = OrderedDict()
-        self.lock = threading.Lock()
 
     def trim(self) -> None:
         for table in (self.answers, self.placed):

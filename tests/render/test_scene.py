@@ -193,6 +193,41 @@ def test_fields_of_output_objects_are_told_apart(graph_of):
     )
 
 
+def test_long_sums_of_sizes():
+    """Plumbing may be deeper than Python's stack."""
+    from nbsurgery.graph import Graph, Node, Ref, Scope, Tensor
+
+    out = (Tensor((1, 4), "float32", "cpu"),)
+    nodes = [Node("#0", "", "input", "x", "input", "x", outputs=out)]
+    nodes.append(
+        Node("#1", "", "function", "shape", "getattr", None, (Ref("#0"), "shape"), glue=True)
+    )
+    nodes += [
+        Node(
+            f"#{i}",
+            "",
+            "function",
+            f"add_{i}",
+            "add",
+            None,
+            (Ref(f"#{i - 1}"), 1),
+            value=i,
+            glue=True,
+        )
+        for i in range(2, 3000)
+    ]
+    nodes.append(
+        Node("#3000", "", "method", "view", "view", "view", (Ref("#0"), Ref("#2999")), outputs=out)
+    )
+    nodes.append(
+        Node("#3001", "", "output", "output", "output", None, (Ref("#3000"),), outputs=out)
+    )
+    scene = compose(Graph({"": Scope("", "", "Deep", tuple(nodes))}), ())
+    assert [("n:#0", "c:#3000"), ("c:#3000", "n:#3001")] == [
+        (e["from"], e["to"]) for e in scene["group"]["edges"]
+    ]
+
+
 def test_parameters_fold_into_their_reader(graph_of):
     """The class token and the positions are counted where they are read, without items."""
     scene = compose(graph_of("vit"), default_open(graph_of("vit")))
