@@ -6,6 +6,7 @@ facts by node id; whole-model totals come beside them.
 
 from __future__ import annotations
 
+import gc
 from types import MappingProxyType
 
 from torch import nn
@@ -23,6 +24,16 @@ def annotate(graph: Graph, model: nn.Module) -> Graph:
     Leaf calls, parameters read and functions carry their own numbers; the call of a scope carries
     what its subtree has.
     """
+    before = gc.isenabled()
+    gc.disable()  # a full collection in the middle takes longer than the counting
+    try:
+        return _annotate(graph, model)
+    finally:
+        if before:
+            gc.enable()
+
+
+def _annotate(graph: Graph, model: nn.Module) -> Graph:
     subject = Subject(graph, model)
     found: dict[str, dict] = {}
     totals: dict = dict(graph.totals)

@@ -36,6 +36,10 @@ CLOSED: dict[str, tuple[str, ...] | None] = {
     "transformers.cache_utils": None,
 }
 
+# Methods of theirs that change the object, and ways to name those that do not; any other is watched.
+CHANGES = frozenset({"update", "reorder_cache", "crop", "reset", "batch_repeat_interleave"})
+READS = ("get_", "is_", "has_", "max_")
+
 # The same, but their attributes are read directly.
 OPEN: dict[str, tuple[str, ...] | None] = {
     "torchvision.models.detection.image_list": ("ImageList",),

@@ -756,15 +756,18 @@ class Tape:
         )
         if not known:
             return function(owner, *args, **kwargs)
-        before = deep(owner)
         name = function.__name__
+        changed = name in libraries.CHANGES
+        watch = not changed and not name.startswith(libraries.READS)
+        before = deep(owner) if watch else None
         count = len(scope.nodes)
         self.paused += 1
         try:
             result = function(owner, *plain_all(args), **plain_all(kwargs))
         finally:
             self.paused -= 1
-        changed = deep(owner) != before
+        if watch:
+            changed = deep(owner) != before
         with no_dispatch():
             if not changed and not worth(result):
                 del scope.nodes[count:]
