@@ -130,10 +130,11 @@ def shape(dims: Iterable[int] | None, batch: int | None = None) -> str:
 LIGHT = {
     "bg": "#ffffff",
     "ink": "#0f172a",
-    "muted": "#64748b",
+    "muted": "#5c6a80",
     "sub": "#475569",
-    "edge": "#8792a4",
+    "edge": "#7f8a9d",
     "skip": "#D55E00",
+    "times": "#A84A00",
     "node": "#ffffff",
     "line": "#cbd5e1",
     "box": "#f5f7fb",
@@ -144,7 +145,7 @@ LIGHT = {
     "head1": "#e9eef5",
     "head2": "#e1e8f1",
     "head3": "#d8e0eb",
-    "warn": "#B45309",
+    "warn": "#92400E",
     "warnfill": "#FDE68A",
     "added": "#16794A",
     "removed": "#C0262D",
@@ -157,6 +158,7 @@ DARK = {
     "sub": "#b4c0d0",
     "edge": "#66748a",
     "skip": "#ff9a5c",
+    "times": "#ff9a5c",
     "node": "#182132",
     "line": "#33415a",
     "box": "#1a2438",
@@ -184,6 +186,7 @@ def css(dark: bool = False) -> str:
         f".nbs .nm{{font-size:{NAME}px;font-weight:600}}",
         f".nbs .kd{{font-size:{TYPE}px;fill:{c['muted']}}}",
         f".nbs .sp{{font-size:{NOTE}px;fill:{c['muted']}}}",
+        f".nbs .mod>text .kd{{fill:{c['sub']}}}",  # a title bar is darker than what lies on white
         f".nbs .pr{{font-size:{NOTE}px;fill:{c['sub']}}}",
         f".nbs .e{{fill:none;stroke:{c['edge']};stroke-width:1.5;stroke-linecap:round}}",
         f".nbs .e.skip{{stroke:{c['skip']};stroke-width:2}}",
@@ -193,7 +196,7 @@ def css(dark: bool = False) -> str:
         f".nbs .io>.b{{fill:{c['ink']}}}",
         f".nbs .io text{{fill:{c['bg']}}}",
         f".nbs .mod>.b{{stroke:{c['frame']}}}",
-        f".nbs .xn{{font-size:11px;font-weight:700;fill:{c['skip']}}}",
+        f".nbs .xn{{font-size:11px;font-weight:700;fill:{c['times']}}}",
         (
             f".nbs .chev{{fill:none;stroke:{c['muted']};stroke-width:1.4;stroke-linecap:round;"
             "stroke-linejoin:round}"

@@ -318,3 +318,10 @@ def test_what_is_open_at_first(graph_of):
         graph = graph_of(name)
         scene = compose(graph, default_open(graph))
         assert scene["stats"]["items"] <= 140, name
+
+
+def test_the_sample_for_the_page_is_current():
+    """The page's own tests draw what is composed today; `python tests/render/sample.py` writes it."""
+    import sample
+
+    assert json.loads(sample.FILE.read_text(encoding="utf-8")) == sample.sample()

@@ -66,3 +66,31 @@ def test_families(type, expected):
     """Each common type is in the family that its colour says."""
     assert expected == style.family(type)
     assert style.family(type) in style.FAMILIES
+
+
+def _luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("colours", [style.LIGHT, style.DARK], ids=["light", "dark"])
+def test_text_can_be_read(colours):
+    """Every text stands out from its ground by 4.5 to 1, every shortcut by 2.9 to 1."""
+
+    def contrast(front, back):
+        high, low = sorted((_luminance(colours[front]), _luminance(colours[back])), reverse=True)
+        return (high + 0.05) / (low + 0.05)
+
+    tints = ["bg", "tint1", "tint2", "tint3"]
+    for front, backs, least in (
+        ("ink", [*tints, "node", "box", "head1", "head2", "head3"], 4.5),
+        ("sub", [*tints, "node", "box", "head1", "head2", "head3"], 4.5),
+        ("muted", ["node", "box"], 4.5),
+        ("times", ["box"], 4.5),
+        ("warn", ["warnfill"], 4.5),
+        ("skip", tints, 2.9),
+        ("edge", tints, 2.9),
+    ):
+        for back in backs:
+            assert contrast(front, back) >= least, (front, back)
