@@ -9,6 +9,7 @@ import math
 import sys
 import threading
 import types
+import warnings
 from collections.abc import Iterator
 
 import torch
@@ -240,8 +241,7 @@ def _regions(patches: _Patches) -> None:
     )
 
 
-def _callables(patches: _Patches) -> None:
-    """What a function mode does not see: custom autograd functions, scripted functions, vmap, …"""
+def _autograd_functions(patches: _Patches) -> None:
     function = torch.autograd.Function
     own = function.__dict__.get("apply")
 
@@ -263,52 +263,91 @@ def _callables(patches: _Patches) -> None:
 
     patches.set(function, "apply", classmethod(apply))
 
+
+def _scripted_functions(patches: _Patches) -> None:
     script = torch._C.ScriptFunction
-    old_script = script.__call__
+    old = script.__call__
 
     def call(self, *args, **kwargs):
         tape = active()
         if tape is None:
-            return old_script(self, *args, **kwargs)
+            return old(self, *args, **kwargs)
         name = getattr(self, "name", "script")
         return tape.odd_call(
-            name, regions.call_script, (self,), old_script, (self,), args, kwargs,
+            name, regions.call_script, (self,), old, (self,), args, kwargs,
             "it calls a scripted function",
         )  # fmt: skip
 
     patches.set(script, "__call__", call)
 
-    old_cast = torch.Tensor.as_subclass
+
+def _subclasses(patches: _Patches) -> None:
+    old = torch.Tensor.as_subclass
 
     def as_subclass(self, cls):
         tape = active()
         if tape is None:
-            return old_cast(self, cls)
+            return old(self, cls)
         return tape.odd_call(
-            "as_subclass", old_cast, (), old_cast, (), (self, cls), {},
-            "it works on a subclass of Tensor",
-        )  # fmt: skip
+            "as_subclass", old, (), old, (), (self, cls), {}, "it works on a subclass of Tensor"
+        )
 
     patches.set(torch.Tensor, "as_subclass", as_subclass)
 
+
+def _whole_call(patches: _Patches, owners: tuple, name: str, reason: str) -> None:
+    """Keep a function of torch one call, wherever it is looked up."""
+    old = getattr(owners[0], name)
+
+    @functools.wraps(old)
+    def wrapper(*args, **kwargs):
+        tape = active()
+        if tape is None:
+            return old(*args, **kwargs)
+        return tape.odd_call(name, old, (), old, (), args, kwargs, reason)
+
+    for owner in owners:
+        patches.set(owner, name, wrapper)
+
+
+def _vmap(patches: _Patches) -> None:
     from torch._functorch import apis
+
+    _whole_call(patches, (apis,), "vmap_impl", "it uses torch.vmap")
+
+
+def _functional_call(patches: _Patches) -> None:
     from torch._functorch import functional_call as functional
 
-    def wrap(owners, name, reason):
-        old = getattr(owners[0], name)
+    owners = (functional, torch.func)
+    _whole_call(patches, owners, "functional_call", "it uses torch.func.functional_call")
 
-        @functools.wraps(old)
-        def wrapper(*args, **kwargs):
-            tape = active()
-            if tape is None:
-                return old(*args, **kwargs)
-            return tape.odd_call(name, old, (), old, (), args, kwargs, reason)
 
-        for owner in owners:
-            patches.set(owner, name, wrapper)
+# What a function mode does not see, by the name that a warning would give it.
+_BESIDE = {
+    "custom autograd functions": _autograd_functions,
+    "scripted functions": _scripted_functions,
+    "Tensor.as_subclass": _subclasses,
+    "torch.vmap": _vmap,
+    "torch.func.functional_call": _functional_call,
+    "no_grad, enable_grad and autocast": _regions,
+}
+missing: dict[str, str] = {}  # hooks that this version of torch does not take, and why
 
-    wrap((apis,), "vmap_impl", "it uses torch.vmap")
-    wrap((functional, torch.func), "functional_call", "it uses torch.func.functional_call")
+
+def _beside(patches: _Patches) -> None:
+    """Install what can be; a private part of torch that is gone is told once, by name."""
+    for name, install in _BESIDE.items():
+        try:
+            install(patches)
+        except (AttributeError, ImportError, TypeError) as error:
+            if name not in missing:
+                missing[name] = str(error)
+                warnings.warn(
+                    f"nbsurgery cannot follow {name} in torch {torch.__version__} ({error}): "
+                    "models that use it may be captured in part only",
+                    stacklevel=2,
+                )
 
 
 def _numbers(patches: _Patches, tape) -> None:
@@ -375,8 +414,7 @@ def installed(tape) -> Iterator[None]:
         _functions(patches, tape)
         _caches(patches, tape)
         _objects(patches)
-        _regions(patches)
-        _callables(patches)
+        _beside(patches)
         _numbers(patches, tape)
         _active = tape
         tape.recording = True
