@@ -244,8 +244,28 @@ def _named(call: Node, reader: Node, name: str) -> bool:
     return False
 
 
+def _ends_early(writer: Writer) -> bool:
+    """Whether an edit made the forward return something else than its author's result."""
+    before = writer.base.scopes.get(writer.scope.key)
+    output = next((n for n in writer.nodes if n.kind == "output"), None)
+    if before is None or before.output is None or output is None:
+        return False
+    if "returns" not in output.facts:  # set by `rewrite.returning`
+        return False
+    todo, reached = list(output.refs), set()
+    while todo:  # through what steps put in
+        node = writer.by_id[todo.pop()]
+        if node.step is not None and node.id not in before.by_id:
+            todo += node.refs
+        else:
+            reached.add(node.id)
+    return not set(before.output.refs) & reached
+
+
 def _comes_later(writer: Writer, decision: Specialisation, place: _Place | None) -> bool:
     """Whether everything that is printed ran before the decision."""
+    if not _ends_early(writer):
+        return False
     base = writer.base.scopes[decision.scope]
     order = {n.id: i for i, n in enumerate(base.nodes)}
     kept = [

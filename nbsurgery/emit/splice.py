@@ -20,6 +20,7 @@ from .expressions import Writer
 from .printer import Printed
 
 _ATOMS = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List)
+_EVERY_CHILD = ("children", "named_children", "_modules")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _SCOPES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
 
@@ -71,6 +72,8 @@ def splice(
         EmissionError: The edit is something else, or a place can't be spliced; the message says why.
     """
     writer = Writer(base, base.scopes[scope.key], module, new, base)
+    if new:
+        _joins_nothing(writer)
     found = changes(base.scopes[scope.key], scope, set(new), writer)
     if not found:
         raise writer.refuse("nothing in it was changed")
@@ -85,6 +88,19 @@ def splice(
     for method in methods.values():
         method.imports()
     return Printed(tuple(writer.imports.lines), "\n".join(head) + "\n" + body, ())
+
+
+def _joins_nothing(writer: Writer) -> None:
+    """Refuse where a new child would be called by a loop over all children."""
+    if isinstance(writer.module, (nn.ModuleDict, nn.ModuleList, nn.Sequential)):
+        raise writer.refuse("it is a container: a new child would join its loop")
+    for code, (name, _) in source.own_methods(type(writer.module)).items():
+        definition = source.function_def(code)
+        for node in ast.walk(definition) if definition is not None and name != "__init__" else ():
+            if isinstance(node, ast.Attribute) and node.attr in _EVERY_CHILD:
+                inner = node.value
+                if isinstance(inner, ast.Name) and inner.id == code.co_varnames[0]:
+                    raise writer.refuse(f"{name} goes through all children: a new one would join")
 
 
 # ------------------------------------------------------------------ what was changed
@@ -102,8 +118,11 @@ def changes(before: Scope, after: Scope, new: set[str], writer: Writer) -> list[
     anchors = {id: _anchor(node, made, new, writer) for id, node in made.items()}
     found: list[Change] = []
 
+    removed: set[str] = set()
+
     def resolve(id: str) -> str:
         while id in gone:
+            removed.add(id)
             first = gone[id].args[0] if gone[id].args else None
             if not isinstance(first, Ref):
                 raise writer.refuse("a call without a first argument was removed")
@@ -133,12 +152,30 @@ def changes(before: Scope, after: Scope, new: set[str], writer: Writer) -> list[
                 target = anchors[target][0]
             if target not in (r.id, resolve(r.id)):
                 raise writer.refuse(f"{was.name} reads another value now")
-    found += [Change("remove", node) for node in gone.values()]
+    found += [Change("remove", gone[id]) for id in gone if id in removed]
+    dead = [node for id, node in gone.items() if id not in removed]
+    _inside(dead, [c.node for c in found if c.kind in ("remove", "replace")], writer)
     for id, (anchor, attributes) in anchors.items():
         if id not in readers:
             continue  # it only feeds a further new module
-        found.append(_insertion(before, old[anchor], attributes, readers[id], gone, writer))
+        change = _insertion(before, old[anchor], attributes, readers[id], gone, writer)
+        if change.kind == "insert" and _written_between(after, anchor, id):
+            change = _fed(old[anchor], attributes, readers[id], writer)
+        found.append(change)
     return found
+
+
+def _inside(dead: list[Node], around: list[Node], writer: Writer) -> None:
+    """What nobody reads any more must stand in an expression that goes, else it would still run."""
+    for node in dead:
+        file, written = writer.written(node)
+        goes = any(
+            other.frames[:-1] == node.frames[:-1] and file.holds(writer.written(other)[1], written)
+            for other in around
+            if written is not None
+        )
+        if not goes:
+            raise writer.refuse(f"{node.name} would run for nothing")
 
 
 def _plumbing(node: Node) -> bool:
@@ -187,6 +224,18 @@ def _insertion(before, anchor, attributes, readers, gone, writer) -> Change:
     ]
     if {(n.id, i) for n, i in readers} >= set(everyone):
         return Change("insert", anchor, attributes)
+    return _fed(anchor, attributes, readers, writer)
+
+
+def _written_between(after: Scope, anchor: str, new: str) -> bool:
+    """Whether something is overwritten between a value and the call that takes it."""
+    order = [n.id for n in after.nodes]
+    between = after.nodes[order.index(anchor) + 1 : order.index(new)]
+    return any(n.writes for n in between)
+
+
+def _fed(anchor: Node, attributes, readers, writer: Writer) -> Change:
+    """An insertion on one argument of one reader."""
     if len(readers) == 1:
         reader, index = readers[0]
         places = [
@@ -243,9 +292,9 @@ class _Method:
         if self.file is None or self.definition is None:
             raise writer.refuse("it has no source to read")
         self.me = code.co_varnames[0]
-        self.edits: list[
-            tuple
-        ] = []  # (start, end, rank, text); rank orders insertions at one place
+        # (start, end, rank, text); rank orders insertions at one place
+        self.edits: list[tuple] = []
+        self.cleaned = False
 
     def runs_once(self, node: Node) -> None:
         """Refuse a place that the run passes several times."""
@@ -317,10 +366,7 @@ class _Method:
             if name is None:
                 raise self.w.refuse(f"{change.node.name} is written into a part of something")
         elif _is_item_of_twin(change.node, self.w):
-            names = source.targets(self.file, written)
-            index = change.node.args[1]
-            if isinstance(names, list) and isinstance(index, int) and index < len(names):
-                name = names[index]
+            name = self._item_name(change.node, written)
             if not isinstance(name, str) or name == "*":
                 raise self.w.refuse(f"{change.node.name} is one part of a result without a name")
         elif isinstance(statement, ast.Assign) and statement.value is written:
@@ -328,13 +374,29 @@ class _Method:
             name = statement.targets[0].id if single else None
         if name is not None and self._alone(statement):
             indent = " " * statement.col_offset
-            at = (statement.end_lineno, statement.end_col_offset)
+            last = self.file.lines[
+                statement.end_lineno - 1
+            ].encode()  # behind a comment on the line
+            at = (statement.end_lineno, len(last.rstrip()))
             text = "".join(f"\n{indent}{name} = {self.me}.{a}({name})" for a in change.attributes)
             self.edits.append((at, at, 10**6, text))
         elif name is not None and not isinstance(written, ast.expr):
             raise self.w.refuse("several statements stand on one line")
         else:
             self._wrap(change.attributes, written)
+
+    def _item_name(self, node: Node, written: ast.AST):
+        """The name in ``out, (h, c) = …`` that an item of the result gets."""
+        path = []
+        while _is_item_of_twin(node, self.w):
+            path.insert(0, node.args[1])
+            node = self.w.by_id[node.args[0].id]
+        names = source.targets(self.file, written)
+        for index in path:
+            if not isinstance(names, list) or not isinstance(index, int) or "*" in names:
+                return None
+            names = names[index] if index < len(names) else None
+        return names
 
     def _wrap(self, attributes: tuple[str, ...], written: ast.AST) -> None:
         if not isinstance(written, ast.expr):
@@ -361,12 +423,18 @@ class _Method:
             first = written.func.value if method else (written.args or [None])[0]
             if first is None or isinstance(first, ast.Starred):
                 raise self.w.refuse(f"the arguments of {change.node.name} are passed by name")
-            if method and change.whole and (written.args or written.keywords):
-                raise self.w.refuse(f"{change.node.name} is a method with further arguments")
+            further = [*written.args, *(k for k in written.keywords)] if method else []
             self._put((_range(written)[0], _range(first)[0]), call + "(")
-            self._put((_range(first)[1], _range(written)[1]), ")")
+            if change.whole and further:  # x.view(a, b) becomes self.new(x, a, b)
+                self._put((_range(first)[1], min(_range(f)[0] for f in further)), ", ")
+            else:
+                self._put((_range(first)[1], _range(written)[1]), ")")
             return
-        if isinstance(written, ast.BinOp) and change.whole:
+        if isinstance(written, ast.BinOp) and not change.whole:
+            self._put((_range(written)[0], _range(written.left)[0]), call + "(")
+            self._put((_range(written.left)[1], _range(written)[1]), ")")
+            return
+        if isinstance(written, ast.BinOp):
             middle = self._operator(written)
             start, end = _range(written)
             self.edits.append((start, start, -_size(written), call + "("))
@@ -376,6 +444,9 @@ class _Method:
         if isinstance(written, ast.AugAssign) and isinstance(written.target, ast.Name):
             start, value = _range(written)[0], _range(written.value)
             target = written.target.id
+            if not change.whole:
+                self._put(_range(written), f"{target} = {call}({target})")
+                return
             self._put((start, value[0]), f"{target} = {call}({target}, ")
             self.edits.append((value[1], value[1], 10**5, ")"))
             return
@@ -399,9 +470,12 @@ class _Method:
 
     def _remove(self, change: Change, written: ast.AST) -> None:
         if isinstance(written, ast.AugAssign):
-            raise self.w.refuse(f"{change.node.name} is an augmented assignment")
+            self._drop(written)
+            return
         if isinstance(written, ast.BinOp):
             first = written.left
+        elif isinstance(written, ast.Subscript):
+            first = written.value
         elif isinstance(written, ast.Call):
             method = change.node.kind == "method"
             first = written.func.value if method else (written.args or [None])[0]
@@ -418,9 +492,8 @@ class _Method:
             and isinstance(statement.targets[0], ast.Name)
             and statement.targets[0].id == first.id
         )
-        siblings = self._block(statement)
-        if same and self._alone(statement) and len(siblings) > 1:
-            self._put(((statement.lineno, 0), (statement.end_lineno + 1, 0)), "")
+        if same and self._alone(statement) and len(self._block(statement)) > 1:
+            self._drop(statement)
             return
         parent = self.file.parent.get(written)
         bare = isinstance(first, _ATOMS) or isinstance(
@@ -429,6 +502,15 @@ class _Method:
         (start, end), (inner, stop) = _range(written), _range(first)
         self._put((start, inner), "" if bare else "(")
         self._put((stop, end), "" if bare else ")")
+
+    def _drop(self, statement: ast.stmt) -> None:
+        """Take a statement out, with its line."""
+        if not self._alone(statement):
+            raise self.w.refuse("several statements stand on one line")
+        if len(self._block(statement)) > 1:
+            self._put(((statement.lineno, 0), (statement.end_lineno + 1, 0)), "")
+        else:
+            self._put(_range(statement), "pass")
 
     def _block(self, statement: ast.stmt) -> list[ast.stmt]:
         parent = self.file.parent.get(statement)
@@ -445,7 +527,9 @@ class _Method:
 
     def text(self) -> str:
         """The method with the edits, without annotations and docstring."""
-        self._clean()
+        if not self.cleaned:
+            self._clean()
+            self.cleaned = True
         definition = self.definition
         first = min([definition.lineno, *(d.lineno for d in definition.decorator_list)])
         lines = [line.encode() for line in self.file.lines[first - 1 : definition.end_lineno]]
