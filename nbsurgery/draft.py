@@ -8,14 +8,14 @@ holds no torch state of the person: `model` is the session's own structural copy
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import nn
 
 from . import rewrite
-from .edits import Assign, Edit, NewModule
+from .edits import Assign, Edit, InsertChild, NewModule
 from .errors import EmissionError, StepError
 from .graph import Graph, Node, Scope
 from .regions import Part
@@ -48,9 +48,10 @@ class Rewire:
 class Piece:
     """One module of a split model, as the code makes it.
 
-    ``variable`` is the name it is assigned to, ``suffix`` what its class name ends in (inner classes
-    too), ``doc`` what its docstring says; ``renewed`` is set where the same variable is read and
-    written, so that the text must find what it needs again when it is run twice.
+    ``variable`` is the name it is assigned to (empty: the person's own), ``suffix`` what its class
+    name ends in (inner classes too), ``doc`` what its docstring says. ``first`` is the path of a module
+    that is not in it but was in the model: where the same variable is read and written, the text checks
+    that it is still there.
     """
 
     part: Part
@@ -58,7 +59,7 @@ class Piece:
     suffix: str
     doc: str
     comment: str = ""
-    renewed: bool = False
+    first: str = ""
 
 
 @dataclass
@@ -75,7 +76,7 @@ class Draft:
         claims: What must hold for the result (see `claims`).
         notes: Sentences for the report.
         namespace: The notebook's names.
-        parts: The modules that the model is split into, or the one that begins inside; else empty.
+        division: How the model is divided in the end, worked out on the graph as all steps leave it.
         inputs: How the example must change: input name → ``(axis, size)``.
     """
 
@@ -89,7 +90,16 @@ class Draft:
     claims: dict[int, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     inputs: dict[str, tuple[int, int]] = field(default_factory=dict)
-    parts: tuple[Piece, ...] = ()
+    division: Callable[[Draft], tuple[Piece, ...]] | None = None
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """The modules that the model is divided into; none where it stays one.
+
+        Raises:
+            StepError: A place where it should be divided went with a later step.
+            EmissionError: A border runs through something that cannot be divided.
+        """
+        return () if self.division is None else self.division(self)
 
     @classmethod
     def start(cls, base: Graph, model: nn.Module, namespace: Mapping[str, Any] | None = None):
@@ -150,10 +160,11 @@ class Draft:
 
     def calls_of(self, path: str) -> list[Node]:
         """The calls of the module at `path` in the edited graph, in order."""
-        names = set(self.aliases(path)) if self._exists(path) else {path}
+        names = set(self.aliases(path)) if self.exists(path) else {path}
         return [n for n in self.live_nodes() if n.kind == "module" and n.target in names]
 
-    def _exists(self, path: str) -> bool:
+    def exists(self, path: str) -> bool:
+        """Whether the base model has a module at `path`."""
         try:
             self.model.get_submodule(path)
         except AttributeError:
@@ -208,7 +219,7 @@ class Draft:
 
     def assign(self, edit: Edit, path: str, module: Any, type_: str) -> None:
         """Put a new module at `path`: its calls become leaf calls, what was inside goes."""
-        paths = self.aliases(path) if self._exists(path) else (path,)
+        paths = self.aliases(path) if self.exists(path) else (path,)
         self._drop_below(paths, keep_old=getattr(getattr(edit, "new", None), "whole_old", False))
         self.edits.append(edit)
         for p in paths:
@@ -274,6 +285,11 @@ class Draft:
                 f"{scope.path!r} is called {len(others) + 1} times, and its class serves every call: "
                 "an edit inside it would change the others too; replace the module instead"
             )
+        base = self.base.scopes.get(scope.key)
+        if base is not None and base.nodes == scope.nodes:  # the steps cancel
+            self.rewires.pop(scope.key, None)
+            self.set_scope(scope)
+            return
         old = self.rewires.get(scope.key, Rewire(scope.key))
         self.rewires[scope.key] = Rewire(
             scope.key,
@@ -285,6 +301,44 @@ class Draft:
             {**old.names, **(names or {})},
         )
         self.set_scope(scope)
+
+    def redefine(self, path: str, made: Any, **changes: Any) -> bool:
+        """Change how a module that an earlier step added is made; ``False`` if no step added it."""
+        for i, edit in enumerate(self.edits):
+            if isinstance(edit, InsertChild) and _below(edit.path, edit.name) == path:
+                self.edits[i] = dataclasses.replace(edit, **changes)
+                self.made[path] = made
+                self._leaf_calls((path,), type(made).__name__)
+                return True
+        for key, rewire in self.rewires.items():
+            for attr, new in rewire.new.items():
+                if _below(self.graph.scopes[key].path, attr) == path:
+                    fresh = {**rewire.new, attr: dataclasses.replace(new, **changes)}
+                    self.rewires[key] = dataclasses.replace(rewire, new=fresh)
+                    self.made[path] = made
+                    self._leaf_calls((path,), type(made).__name__)
+                    return True
+        return False
+
+    def withdraw(self, node: Node) -> bool:
+        """Take a module that an earlier step added out again; ``False`` if no step added it."""
+        path, scope = node.target, self.scope_of(node)
+        for edit in self.edits:
+            if isinstance(edit, InsertChild) and _below(edit.path, edit.name) == path:
+                self.edits.remove(edit)
+                self.set_scope(rewrite.bypassed(scope, node.id, node.refs[0]))
+                return True
+        rewire = self.rewires.get(scope.key)
+        name = path.rpartition(".")[2]
+        if rewire is None or name not in rewire.new:
+            return False
+        new = {k: v for k, v in rewire.new.items() if k != name}
+        self.rewires[scope.key] = dataclasses.replace(rewire, new=new)
+        self.set_scope(rewrite.bypassed(scope, node.id, node.refs[0]))
+        base = self.base.scopes.get(scope.key)
+        if base is not None and base.nodes == self.graph.scopes[scope.key].nodes:
+            del self.rewires[scope.key]
+        return True
 
     def open_into(self, scope: Scope, call: str) -> Scope:
         """Open the scope that `call` calls into `scope`; new modules of the opened one move along."""
@@ -319,6 +373,10 @@ class Draft:
         self.edits = [e for e in (e.without(gone) for e in self.edits) if e is not None]
         reach = self.live_scopes()
         self.rewires = {k: r for k, r in self.rewires.items() if k in reach}
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
 # -- words ----------------------------------------------------------------------------------

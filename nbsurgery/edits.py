@@ -76,6 +76,14 @@ class Edit:
         """The statements."""
         raise NotImplementedError
 
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """Paths of the modules that it speaks of."""
+        for name in ("paths", "modules"):
+            if hasattr(self, name):
+                return getattr(self, name)
+        return (self.path,) if hasattr(self, "path") else ()
+
     def without(self, gone: Callable[[str], bool]) -> Edit | None:
         """The edit without the places that are gone; ``None`` if nothing is left to say."""
         path = getattr(self, "path", None)
@@ -211,6 +219,10 @@ class SetValue(Edit):
 
     path: str
     value: str
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        return ()
 
     def lines(self, place: Place) -> list[str]:
         return [f"{place.variable}.{self.path} = {self.value}"]

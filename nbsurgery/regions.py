@@ -64,6 +64,10 @@ class Part:
     container: Callable[[Scope], bool] = field(default=lambda scope: False, repr=False)
     opened: dict[str, Scope] = field(default_factory=dict)
 
+    def opens(self, scope: Scope) -> bool:
+        """Whether a container inside this one is run child by child: then this one is, too."""
+        return any(s.path.rpartition(".")[0] == scope.path for s in self.opened.values())
+
     def tupled(self, scope: Scope, came: Crossing | None) -> bool:
         """Whether a piece takes what crosses as one tuple."""
         if scope.key == "" or came is None or len(came.inputs) + len(came.made) < 2:
@@ -168,7 +172,7 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
         if (
             made.container(child)
             and inside_last is not None
-            and crossing(graph, child.key, inside_last).local
+            and (crossing(graph, child.key, inside_last).local or made.opens(child))
         ):
             if inside_first is not None:
                 raise EmissionError(f"two borders inside {child.path!r} cannot both be drawn")

@@ -309,7 +309,7 @@ class Session:
         args, kwargs = self._adapted(draft)
         after = _annotated(verify.after(built, args, kwargs), built.model)
         report = verify.check(
-            self.base, self.original, built, after, None if draft.parts else draft.graph, args, kwargs,
+            self.base, self.original, built, after, None if draft.division else draft.graph, args, kwargs,
             tuple(draft.claims.values()), original_args=self._example[0],
             original_kwargs=self._example[1],
         )  # fmt: skip
@@ -318,7 +318,10 @@ class Session:
     def _adapted(self, draft: Draft) -> tuple[tuple, dict]:
         """The example for the edited model: an edit may have changed the width of an input."""
         args, kwargs = self._example
-        if draft.parts and draft.parts[0].part.partial[""].inputs != self.base.root.inputs:
+        if (
+            draft.division is not None
+            and draft.pieces()[0].part.partial[""].inputs != self.base.root.inputs
+        ):
             return self._entering(draft), {}
         if not draft.inputs:
             return args, dict(kwargs)
@@ -336,7 +339,7 @@ class Session:
 
     def _entering(self, draft: Draft) -> tuple:
         """What crosses into a model that begins inside: the values of the original's run."""
-        ids = [n.id for n in draft.parts[0].part.partial[""].inputs]
+        ids = [n.id for n in draft.pieces()[0].part.partial[""].inputs]
         copy = verify.structural_copy(self.original)
         with torch.no_grad():
             _, values = replay(self.base, copy, *self._example, values=ids)
@@ -596,7 +599,7 @@ class Session:
         args, kwargs = self._adapted(self._state.draft)
         return verify.full(
             self.base, self.original, self._state.built, self._state.after,
-            None if self._state.draft.parts else self._state.draft.graph,
+            None if self._state.draft.division else self._state.draft.graph,
             args, kwargs, tuple(self._state.draft.claims.values()),
             original_args=self._example[0], original_kwargs=self._example[1],
         )  # fmt: skip

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from ..draft import Piece
 from ..edits import Place, quoted
-from ..graph import Node, Scope
+from ..graph import Scope
 from ..paths import indexed, spelled
 from .printer import print_class
 from .sequential import print_sequential
 
 
 def write(
-    place: Place, piece: Piece, classes: list[str], block: Callable[[str, list[str]], None]
+    place: Place,
+    piece: Piece,
+    classes: list[str],
+    made: Mapping[str, Mapping[str, str]],
+    block: Callable[[str, list[str]], None],
 ) -> None:
     """Write one part: classes above, one assignment below.
 
@@ -22,98 +27,112 @@ def write(
         place: Where it is written; takes the imports.
         piece: What to write.
         classes: The classes so far; inner ones come first.
+        made: For each rewired scope, the modules that it makes: attribute to text.
         block: Adds a comment with its statements.
     """
-    text = _value(place, piece, "", place.variable, classes)
-    block(piece.comment, [f"{piece.variable or place.variable} = {text}"])
+    text = _Writer(place, piece, classes, made).value("", place.variable)
+    lines = [f"{piece.variable or place.variable} = {text}"]
+    if piece.first:  # what goes with the first run: without it the text has run before
+        owner, _, name = piece.first.rpartition(".")
+        lines[:0] = [
+            f"if not hasattr({place.spelled(owner)}, {quoted(name)}):",
+            f'    raise RuntimeError("{place.variable} begins further in already: "',
+            '        "run this on a fresh model")',
+        ]
+    block(piece.comment, lines)
 
 
-def _value(place: Place, piece: Piece, key: str, here: str, classes: list[str]) -> str:
-    """The expression for what is left of a scope, where `here` is the old module."""
-    scope = piece.part.partial[key]
-    module = place.model.get_submodule(scope.path)
-    arg = place.variable if key == "" else "block"
-    inner = _partial_calls(piece, scope)
-    if piece.part.container(scope):
-        return _container(place, piece, scope, here, inner, classes)
-    source = here if key == "" else arg
-    new = {}
-    for node in inner:
-        name = node.target[len(scope.path) + 1 :] if scope.path else node.target
-        if "." not in name:
-            old = f"{source}.{name}"
-            new[name] = _value(place, piece, node.child, old, classes)
-    for container in piece.part.opened.values():
-        above, _, name = container.path.rpartition(".")
-        if above == scope.path:
-            calls = _partial_calls(piece, container)
-            new[name] = _container(place, piece, container, f"{source}.{name}", calls, classes)
-    if key == "":
-        chain = print_sequential(piece.part.graph, scope, module, arg=here, new=new)
-        if chain is not None:
-            place.need(*chain.imports)
-            return chain.text
-    name = _class_name(scope, piece, classes)
-    printed = print_class(
-        piece.part.graph, scope, module, name=name, arg=arg,
-        doc=f"{scope.type}, {piece.doc}.", new=new,
-    )  # fmt: skip
-    place.need(*printed.imports)
-    if printed.text not in classes:
-        classes.append(printed.text)
-    return f"{name}({here})"
+@dataclass
+class _Writer:
+    place: Place
+    piece: Piece
+    classes: list[str]
+    made: Mapping[str, Mapping[str, str]]
 
+    def value(self, key: str, here: str) -> str:
+        """The expression for what is left of a scope, where `here` is the old module."""
+        part = self.piece.part
+        scope = part.opened.get(key) or part.partial[key]
+        if part.container(scope):
+            return self.container(scope, here)
+        module = self.place.model.get_submodule(scope.path)
+        arg = self.place.variable if key == "" else "block"
+        source = here if key == "" else arg
+        new = {}
+        for child in self.children(scope):
+            name = child.path[len(scope.path) + 1 :] if scope.path else child.path
+            if "." not in name:
+                new[name] = self.value(child.key, f"{source}.{name}")
+        used = {n.target for n in scope.nodes if n.kind in ("module", "parameter")}
+        for name, text in self.made.get(key, {}).items():
+            if (f"{scope.path}.{name}" if scope.path else name) in used:
+                new[name] = text
+        if key == "":
+            chain = print_sequential(part.graph, scope, module, arg=here, new=new)
+            if chain is not None:
+                self.place.need(*chain.imports)
+                return chain.text
+        name = self.class_name(scope)
+        printed = print_class(
+            part.graph, scope, module, name=name, arg=arg,
+            doc=f"{scope.type}, {self.piece.doc}.", new=new, allow_specialised=True,
+        )  # fmt: skip
+        self.place.need(*printed.imports)
+        if printed.text not in self.classes:
+            self.classes.append(printed.text)
+        return f"{name}({here})"
 
-def _partial_calls(piece: Piece, scope: Scope) -> list[Node]:
-    return [n for n in scope.nodes if n.child is not None and n.child in piece.part.partial]
+    def children(self, scope: Scope) -> list[Scope]:
+        """Scopes called from this one that are not whole; opened containers among them."""
+        part = self.piece.part
+        found = [
+            part.partial[n.child]
+            for n in scope.nodes
+            if n.child is not None and n.child in part.partial
+        ]
+        above = {s.path: s for s in part.opened.values() if s.path.rpartition(".")[0] == scope.path}
+        return [c for c in found if c.path.rpartition(".")[0] == scope.path] + list(above.values())
 
+    def class_name(self, scope: Scope) -> str:
+        base = re.sub(r"\W", "", scope.type) + self.piece.suffix
+        taken = {m[1] for text in self.classes if (m := re.match(r"class (\w+)", text))}
+        name, count = base, 1
+        while name in taken:
+            count += 1
+            name = f"{base}{count}"
+        return name
 
-def _class_name(scope: Scope, piece: Piece, classes: list[str]) -> str:
-    base = re.sub(r"\W", "", scope.type) + piece.suffix
-    taken = {m[1] for text in classes if (m := re.match(r"class (\w+)", text))}
-    name, count = base, 1
-    while name in taken:
-        count += 1
-        name = f"{base}{count}"
-    return name
-
-
-def _container(
-    place: Place, piece: Piece, scope: Scope, here: str, inner: list[Node], classes: list[str]
-) -> str:
-    """What is left of an ``nn.Sequential``, under the same names."""
-    module = place.model.get_submodule(scope.path)
-    names = [n.target.rpartition(".")[2] for n in scope.nodes if n.kind == "module"]
-    every = list(module._modules)
-    first, last = every.index(names[0]), every.index(names[-1])
-    odd = {n.target.rpartition(".")[2]: n for n in inner}
-    plain = all(indexed(module, n) for n in every)
-    if not odd and plain and not piece.renewed and type(module).__name__ == "Sequential":
-        end = "" if last == len(every) - 1 else str(last + 1)
-        return f"{here}[{first or ''}:{end}]"
-    place.need("from torch import nn")
-
-    def child(name: str) -> str:
-        if piece.renewed or not indexed(module, name):
-            return f"{here}.get_submodule({quoted(name)})"
-        return spelled(module, name, here)
-
-    def value(name: str) -> str:
-        if name in odd:
-            return _value(place, piece, odd[name].child, child(name), classes)
-        return child(name)
-
-    if plain and first == 0 and not piece.renewed and list(odd) in ([names[-1]], [names[0]]):
-        if names[-1] in odd:
-            before = f"*{here}[:{last}], " if last else ""
-            return f"nn.Sequential({before}{value(names[-1])})"
-        after = f", *{here}[1:{'' if last == len(every) - 1 else last + 1}]" if last else ""
-        return f"nn.Sequential({value(names[0])}{after})"
-    place.need("from collections import OrderedDict")
-    if plain and len(names) > 4 and not odd:
-        return (
-            f"nn.Sequential(OrderedDict((n, m) for n, m in {here}.named_children() "
-            f"if {first} <= int(n) <= {last}))"
+    def container(self, scope: Scope, here: str) -> str:
+        """What is left of an ``nn.Sequential``, under the same names."""
+        module = self.place.model.get_submodule(scope.path)
+        every = list(module._modules)
+        depth = len(scope.path.split(".")) if scope.path else 0
+        names = list(
+            dict.fromkeys(n.target.split(".")[depth] for n in scope.nodes if n.kind == "module")
         )
-    items = ", ".join(f"({quoted(n)}, {value(n)})" for n in names)
-    return f"nn.Sequential(OrderedDict([{items}]))"
+        added = {n.target.split(".")[depth] for n in scope.nodes if n.kind == "module"} - set(every)
+        odd = {c.path.rpartition(".")[2]: c for c in self.children(scope)}
+        plain = not added and all(indexed(module, n) for n in every)
+        first, last = (every.index(names[0]), every.index(names[-1])) if not added else (0, 0)
+        if not odd and plain and type(module).__name__ == "Sequential":
+            end = "" if last == len(every) - 1 else str(last + 1)
+            return f"{here}[{first or ''}:{end}]"
+        self.place.need("from torch import nn")
+
+        def value(name: str) -> str:
+            if name in added or not indexed(module, name):
+                old = f"{here}.get_submodule({quoted(name)})"
+            else:
+                old = spelled(module, name, here)
+            return self.value(odd[name].key, old) if name in odd else old
+
+        if plain and first == 0 and list(odd) in ([names[-1]], [names[0]]):
+            if names[-1] in odd:
+                before = f"*{here}[:{last}], " if last else ""
+                return f"nn.Sequential({before}{value(names[-1])})"
+            end = "" if last == len(every) - 1 else last + 1
+            after = f", *{here}[1:{end}]" if last else ""
+            return f"nn.Sequential({value(names[0])}{after})"
+        self.place.need("from collections import OrderedDict")
+        items = ", ".join(f"({quoted(n)}, {value(n)})" for n in names)
+        return f"nn.Sequential(OrderedDict([{items}]))"

@@ -14,6 +14,8 @@ import types
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from ..graph import Node, Ref, Scope, Specialisation, iter_refs
 from . import source
 from .expressions import Writer, quoted
@@ -371,6 +373,8 @@ def _test(writer: Writer, tested: Node, decision: Specialisation) -> str:
         return f"{text} is not None" if value else f"{text} is None"
     if isinstance(value, bool) or decision.kind in ("bool", "training"):
         return f"not {text}" if value and level > 6 else f"not ({text})" if value else text
+    if decision.kind == "dtype" and isinstance(value, str):  # dtypes are recorded by name
+        value = getattr(torch, value.removeprefix("torch."), value)
     return f"{writer.text(Ref(tested.id), 7)} != {writer.literal(value)}"
 
 

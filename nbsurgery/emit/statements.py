@@ -9,13 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..draft import Draft, Rewire
-from ..edits import Edit, NewModule, Place, quoted
+from ..edits import Assign, Edit, NewModule, Place, quoted
 from ..errors import EmissionError
 from ..expression import imports, printed
 from ..paths import assignment, spelled
 from . import format, parts
 from .names import is_name
 from .printer import print_class
+from .splice import splice
 
 EMPTY = "# no step: the model stays as it is\n"
 
@@ -44,13 +45,28 @@ def emit(draft: Draft, variable: str = "model") -> str:
     """
     draft = draft.copy()
     draft.finish()
+    pieces = draft.pieces()
+    partial = {k for p in pieces for k in (*p.part.partial, *p.part.opened)}
     place = Place(draft.model, variable, draft.namespace)
     text = _Text(place.imports, place.classes)
+    early, late = [], []
     for edit in _merged(draft.edits):
+        new = any(not draft.exists(p) for p in edit.touched)  # what a class below makes
+        (late if new and not isinstance(edit, Assign) else early).append(edit)
+    for edit in early:
         _block(text, edit.comment, edit.lines(place))
-    _rewired(text, draft, variable)
-    for piece in draft.parts:
-        parts.write(place, piece, text.classes, lambda c, lines: _block(text, c, lines))
+    _rewired(text, draft, variable, partial)
+    for edit in late:
+        _block(text, edit.comment, edit.lines(place))
+    for piece in pieces:
+        made = {
+            k: {**new_modules(draft, r, variable if k == "" else "block")}
+            for k, r in draft.rewires.items()
+        }
+        for r in draft.rewires.values():
+            for m in r.new.values() if r.key in partial else ():
+                place.need(*imports(m.new, draft.namespace))
+        parts.write(place, piece, text.classes, made, lambda c, lines: _block(text, c, lines))
     if not text.blocks:
         return EMPTY
     head = import_block(text.imports)
@@ -83,58 +99,113 @@ def _merged(edits: Iterable[Edit]) -> list[Edit]:
 # -- rewired scopes -------------------------------------------------------------------------
 
 
-def _rewired(text: _Text, draft: Draft, variable: str) -> None:
+@dataclass(frozen=True)
+class _Written:
+    """The class for one rewired scope; ``spliced`` ones are put on the instance."""
+
+    imports: tuple[str, ...]
+    text: str
+    spliced: bool
+
+
+def _rewired(text: _Text, draft: Draft, variable: str, left_out: Iterable[str]) -> None:
     """One class per kind of change, deepest scopes first; the same class serves equal places."""
-    groups: dict[str, list[Rewire]] = {}
-    shown: dict[str, tuple] = {}
-    taken: set[str] = set()
-    rewires = [r for k, r in draft.rewires.items() if not (k == "" and draft.parts)]
+    groups: dict[tuple, list[Rewire]] = {}
+    skip = set(left_out)
+    rewires = [r for k, r in draft.rewires.items() if k not in skip]
     for rewire in sorted(rewires, key=lambda r: -len(_path(draft, r).split("."))):
         root = _path(draft, rewire) == ""
         arg = (variable if is_name(variable) else "model") if root else _argument(draft, rewire)
-        piece = _class(draft, rewire, arg, "\0")
-        key = f"{root}{piece.text}"
-        groups.setdefault(key, []).append(rewire)
-        shown[key] = (piece, arg, root)
-    for key, rewires in groups.items():
-        piece, _arg, _ = shown[key]
+        written = _class(draft, rewire, arg, "\0")
+        made = tuple(
+            (k, m.new.text, m.suffix, m.moded) for k, m in rewire.new.items() if written.spliced
+        )
+        groups.setdefault((root, written, made), []).append(rewire)
+    taken: set[str] = set()
+    for (_, written, _), rewires in groups.items():
         first = rewires[0]
         name = _class_name(draft, first, taken)
         taken.add(name)
-        text.imports += piece.imports
-        text.classes.append(piece.text.replace("\0", name))
+        text.imports += written.imports
+        text.classes.append(written.text.replace("\0", name))
         for r in rewires:
             for m in r.new.values():
                 text.imports += imports(m.new, draft.namespace)
                 if "torch." in m.suffix:
                     text.imports.append("import torch")
-        _block(text, _place_comment(draft, rewires), _places(draft, rewires, name, variable))
+        places = _set_class if written.spliced else _places
+        _block(text, _place_comment(draft, rewires), places(draft, rewires, name, variable))
 
 
 def _path(draft: Draft, rewire: Rewire) -> str:
     return draft.graph.scopes[rewire.key].path
 
 
-def _class(draft: Draft, rewire: Rewire, arg: str, name: str):
+def _class(draft: Draft, rewire: Rewire, arg: str, name: str) -> _Written:
+    """The class of a rewired scope, in the form that stays right most widely.
+
+    Printed where nothing that the run decided is in it; else the author's own text with the edit in
+    it; where the edit is no single place in it, printed with guards that raise.
+
+    Raises:
+        EmissionError: There is no text that would be right.
+    """
     scope = draft.graph.scopes[rewire.key]
     module = draft.model.get_submodule(scope.path)
-    new = {attr: _init(draft, scope.path, arg, m) for attr, m in rewire.new.items()}
+    doc = f"{scope.type} {'; '.join(dict.fromkeys(rewire.docs))}."
+    new = new_modules(draft, rewire, arg)
+
+    def printed(guarded: bool) -> _Written:
+        piece = print_class(
+            draft.graph, scope, module, name=name, arg=arg, doc=doc, new=new, names=rewire.names,
+            allow_specialised=guarded, base=draft.base,
+        )  # fmt: skip
+        return _Written(piece.imports, piece.text, False)
+
+    try:
+        return printed(False)
+    except EmissionError as error:
+        first = error
+    try:
+        piece = splice(draft.base, scope, module, name=name, doc=doc, new=new)
+        return _Written(piece.imports, piece.text, True)
+    except EmissionError:
+        pass
+    try:
+        return printed(True)
+    except EmissionError:
+        raise first from None
+
+
+def new_modules(draft: Draft, rewire: Rewire, arg: str) -> dict[str, str]:
+    """Attribute → text for the modules that a rewired scope makes for itself."""
+    path = draft.graph.scopes[rewire.key].path
+    new = {attr: _init(draft, path, arg, m) for attr, m in rewire.new.items()}
     for attr, m in rewire.new.items():
         if m.zero:
             new[attr] += f"\n        nn.init.zeros_(self.{attr}.weight)"
-    doc = f"{scope.type} {'; '.join(dict.fromkeys(rewire.docs))}."
-    return print_class(
-        draft.graph,
-        scope,
-        module,
-        name=name,
-        arg=arg,
-        doc=doc,
-        new=new,
-        names=rewire.names,
-        base=draft.base,
-        allow_specialised=True,
-    )
+    return new
+
+
+def _set_class(draft: Draft, rewires: list[Rewire], name: str, variable: str) -> list[str]:
+    """New modules set on the instances, whose class becomes the subclass."""
+    lines: list[str] = []
+    paths = [_path(draft, r) for r in rewires]
+    if len(paths) > 2:
+        lines.append(f"for name in ({', '.join(quoted(p) for p in paths)}):")
+        lines.append(f"    block = {variable}.get_submodule(name)")
+        lines += [f"    block.{k} = {v}" for k, v in _made(draft, rewires[0], "block")]
+        return [*lines, f"    block.__class__ = {name}"]
+    for rewire, path in zip(rewires, paths, strict=True):
+        here = spelled(draft.model, path, variable)
+        lines += [f"{here}.{k} = {v}" for k, v in _made(draft, rewire, here)]
+        lines.append(f"{here}.__class__ = {name}")
+    return lines
+
+
+def _made(draft: Draft, rewire: Rewire, here: str) -> list[tuple[str, str]]:
+    path = draft.graph.scopes[rewire.key].path
+    return [(attr, _init(draft, path, here, m)) for attr, m in rewire.new.items()]
 
 
 def _init(draft: Draft, scope_path: str, arg: str, new: NewModule) -> str:

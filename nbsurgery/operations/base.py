@@ -180,7 +180,7 @@ def literals(
     That is where the new module answers differently, or not at all, so that the text could not run
     twice; and where an earlier step, whose code this one makes moot, had put another module there.
     """
-    base = draft.model.get_submodule(path) if draft._exists(path) else None
+    base = draft.model.get_submodule(path) if draft.exists(path) else None
     values: dict[str, str] = {}
     for n in ast.walk(expr.tree):
         if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "old":
@@ -214,7 +214,8 @@ def attribute_name(made: Any, expr: Expression) -> str:
     ):
         if piece in low:
             return piece
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    words = re.findall(r"[A-Z][a-z0-9]{2,}", name)
+    snake = "_".join(words).lower() if "".join(words) == name else low
     return snake if snake.isidentifier() and not keyword.iskeyword(snake) else "added"
 
 

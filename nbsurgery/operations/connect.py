@@ -68,7 +68,8 @@ class Connect(Operation):
         if not into.refs:
             raise StepError(f"{into.name!r} reads no value that another could join")
         order = {n.id: i for i, n in enumerate(draft.live_nodes())}
-        if order[source.id] >= order[into.id]:
+        inside = source.child is not None and source.child in draft.graph.ancestors(into.scope)
+        if order[source.id] >= order[into.id] or inside:
             raise StepError(
                 f"{source.name!r} is made after {into.name!r} runs; a skip goes forward only"
             )

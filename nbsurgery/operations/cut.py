@@ -192,6 +192,8 @@ def sources_of(draft: Draft, scope: Scope, value: Any) -> tuple[str, ...]:
         source = draft.graph.sources(scope.key, ref)
         if len(source) != 1 or source[0] not in draft.base.by_id:
             return ()
+        if draft.base.by_id[source[0]].kind == "input":
+            return ()  # what comes in says nothing about the model
         found.append(source[0])
     upstream_edits = draft.edits or draft.rewires
     return () if upstream_edits else tuple(found)

@@ -51,6 +51,10 @@ class Remove(Operation):
                     "and methods"
                 )
         whole = [t for t in targets if t.path is not None]
+        for target in [t for t in whole if not draft.exists(t.path)]:
+            whole.remove(target)
+            if not draft.withdraw(draft.node(target.node.id)):
+                raise StepError(f"{target.path!r} was added by an earlier step: drop that step")
         rest = self._shorten(draft, step, whole)
         for target in rest:
             self._identity(draft, step, target)

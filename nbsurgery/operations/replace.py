@@ -90,6 +90,9 @@ class Replace(Operation):
                 "functions and methods"
             )
         whole = [t for t in targets if t.path is not None]
+        for target in [t for t in whole if not draft.exists(t.path)]:
+            whole.remove(target)
+            _redefine(draft, target.path, text)
         for target in [t for t in whole if len(draft.aliases(t.path)) > 1]:
             whole.remove(target)
             self._assign(draft, step, target, text)
@@ -193,6 +196,16 @@ def _item(node: Node, of: str) -> Any:
     if node.type == "getitem" and len(node.args) == 2 and node.args[0] == Ref(of):
         return node.args[1] if isinstance(node.args[1], int) else None
     return None
+
+
+def _redefine(draft: Draft, path: str, text: Any) -> None:
+    """Replace a module that an earlier step added: it is made differently, and that is all."""
+    expr, made = new_module(draft, text, draft.module(path))
+    if not isinstance(made, nn.Module) or "old" in expr.free:
+        raise StepError(f"{path!r} was added by an earlier step: change that step instead")
+    changes = {"new": expr, "suffix": suffix_for(draft, made, path), "moded": is_moded(made)}
+    if not draft.redefine(path, made, **changes):
+        raise StepError(f"{path!r} was added by an earlier step: change that step instead")
 
 
 def _strict(draft: Draft, where: Any, found: list[Target]) -> None:

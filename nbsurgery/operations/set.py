@@ -87,7 +87,7 @@ class Set(Operation):
         names = settable(module)
         if not names:
             return []
-        fields = tuple(Field(n, n, "text", _spelled(getattr(module, n))) for n in names)
+        fields = tuple(Field(n, n, "text", _shown(getattr(module, n))) for n in names)
         return [
             Offer("set", "Set hyper-parameters", "Change", fields, {"where": nodes[0].target}, 1)
         ]
@@ -192,6 +192,10 @@ def _fitted(value: Any, old: Any) -> Any:
     if isinstance(old, bool) != isinstance(value, bool) and not isinstance(old, (tuple, str)):
         raise StepError(f"{value!r} does not fit: the layer holds {old!r}")
     return value
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)
 
 
 def _spelled(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,46 +32,51 @@ class Split(Operation):
         ]  # fmt: skip
 
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
-        if draft.parts:
-            raise StepError("the model is split (or begins inside) already; edit that step instead")
+        if draft.division is not None:
+            raise StepError("the model is divided already; edit that step instead")
         where = need(arguments, "after", "split")
         places = [one(draft, w, "split") for w in (where if isinstance(where, list) else [where])]
-        if draft.graph.root.output is None:
-            raise StepError("the run of this model failed, so it cannot be split")
-        order = {n.id: i for i, n in enumerate(draft.live_nodes())}
-        places.sort(key=lambda n: order[n.id])
-        borders = [border(draft.graph, n, before=False) for n in places]
-        if len(set(borders)) != len(borders):
-            raise StepError("two of the places are the same border; name each once")
-        names = (
-            ["head", "tail"]
-            if len(places) == 1
-            else [f"stage_{i + 1}" for i in range(len(places) + 1)]
-        )
-        suffixes = (
-            ["Head", "Tail"] if len(places) == 1 else [f"Stage{i + 1}" for i in range(len(names))]
-        )
-        edges: list[Border | None] = [None, *borders, None]
-        parts = [
-            part(draft.graph, name, a, b, draft.is_sequential)
-            for name, a, b in zip(names, edges, edges[1:])
-        ]
-        words = ", ".join(call_name(draft.graph, n.id) for n in places)
-        batch = batch_of(draft.base)
-        comment = f"split after {words}: " + ", ".join(
-            f"{p.name} {_signature(draft, p, batch, i == 0)}" for i, p in enumerate(parts)
-        )
-        pieces = []
-        for i, (p, suffix) in enumerate(zip(parts, suffixes)):
-            doc = _doc(places, i, len(parts), draft)
-            pieces.append(Piece(p, p.name, suffix, doc, comment if i == 0 else ""))
-        draft.parts = tuple(pieces)
+        ids = tuple(n.id for n in places)
+        divided(draft, ids)  # says at once what is wrong with it
+        draft.division = functools.partial(divided, ids=ids)
         if not draft.edits and not draft.rewires:
             draft.claims[step] = SameOutput()
         return len(places)
 
     def text(self, arguments: Mapping[str, Any]) -> str:
         return f"split after {spelled_where(arguments['after'])}"
+
+
+def divided(draft: Draft, ids: Sequence[str]) -> tuple[Piece, ...]:
+    """The parts between some places, on the graph as the draft has it now."""
+    if draft.graph.root.output is None:
+        raise StepError("the run of this model failed, so it cannot be split")
+    order = {n.id: i for i, n in enumerate(draft.live_nodes())}
+    for id in ids:
+        if id not in order:
+            raise StepError("a place where the model is split went with another step")
+    places = sorted((draft.node(i) for i in ids), key=lambda n: order[n.id])
+    borders = [border(draft.graph, n, before=False) for n in places]
+    if len(set(borders)) != len(borders):
+        raise StepError("two of the places are the same border; name each once")
+    names, suffixes = ["head", "tail"], ["Head", "Tail"]
+    if len(places) > 1:
+        names = [f"stage_{i + 1}" for i in range(len(places) + 1)]
+        suffixes = [f"Stage{i + 1}" for i in range(len(names))]
+    edges: list[Border | None] = [None, *borders, None]
+    parts = [
+        part(draft.graph, name, a, b, draft.is_sequential)
+        for name, a, b in zip(names, edges, edges[1:])
+    ]
+    words = ", ".join(call_name(draft.graph, n.id) for n in places)
+    batch = batch_of(draft.base)
+    comment = f"split after {words}: " + ", ".join(
+        f"{p.name} {_signature(draft, p, batch, i == 0)}" for i, p in enumerate(parts)
+    )
+    return tuple(
+        Piece(p, p.name, suffix, _doc(places, i, len(parts), draft), comment if i == 0 else "")
+        for i, (p, suffix) in enumerate(zip(parts, suffixes))
+    )
 
 
 def _signature(draft: Draft, p: Part, batch: int | None, first: bool) -> str:

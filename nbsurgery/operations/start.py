@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,37 +30,50 @@ class Start(Operation):
         return [Offer("start", "Start here: drop what comes before", "Cut", (), {"at": where}, 1)]
 
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
-        if draft.parts:
-            raise StepError("the model is split (or begins inside) already; edit that step instead")
+        if draft.division is not None:
+            raise StepError("the model is divided already; edit that step instead")
         node = one(draft, need(arguments, "at", "start"), "start")
         if node.kind == "output":
             raise StepError("nothing runs after the output; start at a node before it")
         if node.kind == "input":
             raise StepError(f"{node.name!r} is where the model begins already")
-        if draft.graph.root.output is None:
-            raise StepError("the run of this model failed, so nothing can be left out")
-        before = parameters(draft)
-        made = part(
-            draft.graph, "model", border(draft.graph, node, before=True), None, draft.is_sequential
-        )
-        kept = draft.graph
-        draft.graph = made.graph
-        lost = before - parameters(draft)
-        draft.graph = kept
-        batch, name = batch_of(draft.base), call_name(draft.graph, node.id)
-        inputs = [f"`{n.target}` {shape_text(n.shape, batch)}" for n in made.partial[""].inputs]
-        comment = f"start at {name}: takes {' and '.join(inputs)}" + (
-            f"; {lost:,} parameters before it go" if lost else ""
-        )
-        draft.parts = (
-            Piece(made, "", f"From{camel(name)}", f"from `{name}` on", comment, renewed=True),
-        )
+        begun(draft, node.id)  # says at once what is wrong with it
+        draft.division = functools.partial(begun, id=node.id)
         if not draft.edits and not draft.rewires:
             draft.claims[step] = SameOutput()
         return 1
 
     def text(self, arguments: Mapping[str, Any]) -> str:
         return f"start at {spelled_where(arguments['at'])}"
+
+
+def begun(draft: Draft, id: str) -> tuple[Piece, ...]:
+    """What is left when the model begins at a node, on the graph as the draft has it now."""
+    if draft.graph.root.output is None:
+        raise StepError("the run of this model failed, so nothing can be left out")
+    if id not in {n.id for n in draft.live_nodes()}:
+        raise StepError("the place where the model begins went with another step")
+    node = draft.node(id)
+    before = parameters(draft)
+    made = part(
+        draft.graph, "model", border(draft.graph, node, before=True), None, draft.is_sequential
+    )
+    trial = draft.copy()
+    trial.graph = made.graph
+    lost = before - parameters(trial)
+    kept = {n.target for n in trial.live_nodes() if n.kind == "module"}
+    gone = [
+        n.target for n in draft.live_nodes()
+        if n.kind == "module" and draft.exists(n.target)
+        and not any(k == n.target or k.startswith(n.target + ".") for k in kept)
+    ]  # fmt: skip
+    batch, name = batch_of(draft.base), call_name(draft.graph, node.id)
+    inputs = [f"`{n.target}` {shape_text(n.shape, batch)}" for n in made.partial[""].inputs]
+    comment = f"start at {name}: takes {' and '.join(inputs)}" + (
+        f"; {lost:,} parameters before it go" if lost else ""
+    )
+    suffix, doc = f"From{camel(name)}", f"from `{name}` on"
+    return (Piece(made, "", suffix, doc, comment, gone[0] if gone else ""),)
 
 
 OPERATION = Start()
