@@ -93,7 +93,8 @@ def returning(scope: Scope, value: Any, fresh: Iterable[str] | None = None) -> S
     if out is None:
         raise StepError(f"scope {scope.key!r} has no output: its run failed")
     ids = {r.id for r in iter_refs(value)} if fresh is None else set(fresh)
-    return without_dead(exchanged(scope, out.with_(args=(value,))), ids)
+    told = {**out.facts, "returns": "edited"}  # emission: what was decided later does not matter
+    return without_dead(exchanged(scope, out.with_(args=(value,), facts=told)), ids)
 
 
 def without_dead(scope: Scope, fresh: Iterable[str] = ()) -> Scope:

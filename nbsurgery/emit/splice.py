@@ -94,9 +94,10 @@ def _joins_nothing(writer: Writer) -> None:
     """Refuse where a new child would be called by a loop over all children."""
     if isinstance(writer.module, (nn.ModuleDict, nn.ModuleList, nn.Sequential)):
         raise writer.refuse("it is a container: a new child would join its loop")
+    running = {f.code for n in writer.nodes for f in n.frames}
     for code, (name, _) in source.own_methods(type(writer.module)).items():
-        definition = source.function_def(code)
-        for node in ast.walk(definition) if definition is not None and name != "__init__" else ():
+        definition = source.function_def(code) if code in running else None
+        for node in ast.walk(definition) if definition is not None else ():
             if isinstance(node, ast.Attribute) and node.attr in _EVERY_CHILD:
                 inner = node.value
                 if isinstance(inner, ast.Name) and inner.id == code.co_varnames[0]:
