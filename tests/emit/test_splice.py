@@ -1,0 +1,201 @@
+"""An edit spliced into the author's own text: how it reads, that it is right, what is refused."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from nbsurgery import rewrite
+from nbsurgery.capture import capture
+from nbsurgery.emit.names import import_block
+from nbsurgery.emit.printer import print_class
+from nbsurgery.emit.splice import splice
+from nbsurgery.errors import EmissionError
+from nbsurgery.graph import Node, Ref
+from tests import roundtrip
+from tests.models import MODELS
+
+
+class Negate(nn.Module):
+    """Visible wherever it is put; takes whatever the old call took."""
+
+    def forward(self, x, *args, **kwargs):
+        return -x
+
+
+def captured(name: str, batch: int = 2):
+    make, inputs = MODELS[name]
+    model = make().eval()
+    return model, capture(model, inputs(batch), {}, how="real")
+
+
+def edited(scope, node: Node, kind: str):
+    """The scope with one edit at a node, or ``None`` where that makes no sense."""
+    prefix = scope.path + "." if scope.path else ""
+    new = Node("@1#0", scope.key, "module", "extra", "Negate", prefix + "extra", (Ref(node.id),),
+               outputs=node.outputs, step=1)  # fmt: skip
+    first = node.args[0] if node.args else None
+    if kind == "insert":
+        return rewrite.insert_after(scope, node.id, new)
+    if node.kind == "input" or not isinstance(first, Ref):
+        return None
+    if kind == "before":
+        return rewrite.insert_before(scope, node.id, first.id, new.with_(args=(first,)))
+    if kind == "remove":
+        return rewrite.without_dead(rewrite.bypassed(scope, node.id, first.id))
+    call = node.with_(kind="module", target=new.target, child=None, frames=(), writes=(), step=1)
+    return rewrite.without_dead(rewrite.exchanged(scope, call))
+
+
+def spliced(model, graph, scope, after):
+    """The edited model by the spliced class, and its text."""
+    module = model.get_submodule(scope.path)
+    new = {"extra": "Negate()"} if any(n.id.startswith("@") for n in after.nodes) or any(
+        n.step for n in after.nodes
+    ) else {}  # fmt: skip
+    printed = splice(graph, after, module, name="Edited", new=new)
+    space: dict = {}
+    exec(import_block(printed.imports) + "\n\n\n" + printed.text, space)  # noqa: S102
+    result = copy.deepcopy(model)
+    place = result.get_submodule(scope.path)
+    if new:
+        place.add_module("extra", Negate())
+    place.__class__ = space["Edited"]
+    return result, printed.text
+
+
+def printed(model, graph, scope, after):
+    """The edited model by the printed class."""
+    module = model.get_submodule(scope.path)
+    text = print_class(
+        graph, after, module, name="Edited", arg="block", new={"extra": "Negate()"}, base=graph,
+        allow_specialised=True,
+    )  # fmt: skip
+    space: dict = {"Negate": Negate}
+    exec(import_block(text.imports) + "\n\n\n" + text.text, space)  # noqa: S102
+    return roundtrip.put(copy.deepcopy(model), scope.path, space["Edited"], "copy")
+
+
+@pytest.mark.parametrize("name", ["SharedReLU", "ReadAfterInplace", "Sizes", "Encoder", "Outputs",
+                                  "Functional", "Recurrent", "Branches", "Flags", "Mixed"])  # fmt: skip
+def test_both_ways_of_writing_an_edit_agree(name):
+    """At every node: insert, insert before, replace, remove; spliced and printed text do the same."""
+    model, graph = captured(name)
+    inputs = [MODELS[name][1](2), MODELS[name][1](3)]
+    done = 0
+    for scope in graph.scopes.values():
+        for node in scope.nodes:
+            if node.kind in ("output", "parameter", "constant") or node.glue or not node.outputs:
+                continue
+            for kind in ("insert", "before", "replace", "remove"):
+                after = edited(scope, node, kind)
+                if after is None:
+                    continue
+                try:
+                    one, text = spliced(model, graph, scope, after)
+                except EmissionError:
+                    continue
+                other = printed(model, graph, scope, after)
+                for args in inputs:
+                    assert agree(one, other, args), f"{kind} at {node.name}:\n{text}"
+                done += 1
+    assert done >= 8
+
+
+def agree(one, other, args) -> bool:
+    """Equal results, or both raise."""
+    results = []
+    for model in (one, other):
+        try:
+            results.append(roundtrip.run(model, args, {})[0])
+        except Exception:  # noqa: BLE001 - an edit may fit nowhere
+            results.append(None)
+    if results[0] is None or results[1] is None:
+        return results[0] is results[1]
+    return roundtrip.difference(*results) is None
+
+
+def test_the_authors_text_stays():
+    """Condition and names survive; the import is the class's own; no annotation is added."""
+    model, graph = captured("Branches")
+    after = edited(graph.root, graph.by_name["lin"], "insert")
+    result = splice(
+        graph, after, model, name="BranchesNorm", new={"extra": "nn.ReLU()"}, doc="Doc."
+    )
+    assert result.imports == ("from tests.models import Branches",)
+    assert result.text == (
+        "class BranchesNorm(Branches):\n"
+        '    """Doc."""\n'
+        "\n"
+        "    def forward(self, x):\n"
+        "        x = self.lin(x)\n"
+        "        x = self.extra(x)\n"
+        "        if self.training:\n"
+        "            x = x * 2\n"
+        "        return x + 1"
+    )
+
+
+class Base(nn.Module):
+    """A forward that a subclass calls by `super()`."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, scale: float = 2.0) -> torch.Tensor:
+        """A docstring that is left out."""
+        return self.lin(x) * scale  # a comment that stays
+
+
+class Derived(Base):
+    """Calls its base."""
+
+    def forward(self, x):
+        y = super().forward(x)
+        return torch.relu(y)
+
+
+def test_annotations_go_and_super_still_means_the_base():
+    """`super()` is spelled out, so that the author's base is called and not the author's class."""
+    model = Derived().eval()
+    x = torch.randn(2, 4)
+    graph = capture(model, (x,), {}, how="real")
+    after = edited(graph.root, graph.by_name["relu"], "insert")
+    result, text = spliced(model, graph, graph.root, after)
+    assert "y = super(Derived, self).forward(x)" in text
+    assert torch.equal(result(x), -model(x))
+    model = Base().eval()
+    graph = capture(model, (x,), {}, how="real")
+    _, text = spliced(model, graph, graph.root, edited(graph.root, graph.by_name["lin"], "insert"))
+    assert (
+        "def forward(self, x, scale=2.0):\n        return self.extra(self.lin(x)) * scale  #"
+        in text
+    )
+    assert "Tensor" not in text and "left out" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "node", "why"),
+    [
+        ("Stack", "layers.0", "several times"),
+        ("Hidden", "lin", "inside a function"),
+    ],
+)
+def test_places_that_run_elsewhere_or_often_are_refused(name, node, why):
+    """Loops and helpers: the message says which."""
+    model, graph = captured(name)
+    target = next(n for n in graph.root.nodes if n.name == node)
+    with pytest.raises(EmissionError, match=why):
+        spliced(model, graph, graph.root, edited(graph.root, target, "insert"))
+
+
+def test_another_edit_is_refused():
+    """A cut is no single call."""
+    model, graph = captured("Encoder")
+    after = rewrite.returning(graph.root, Ref(graph.root.nodes[2].id))
+    with pytest.raises(EmissionError):
+        splice(graph, after, model, name="Edited")
