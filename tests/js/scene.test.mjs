@@ -47,6 +47,29 @@ test("names are data: markup in them is shown, not obeyed", () => {
   assert.equal(painter.find(evil).el.querySelector(".nbs-name").textContent, evil);
 });
 
+test("an edge that is gone goes, one that changes is kept", () => {
+  const painter = new Painter();
+  painter.draw(scene());
+  const first = painter.values.get("#b")[0];
+  const next = scene();
+  next.group.edges = [{ ...next.group.edges[1], d: "M1,1V9" }];
+  painter.draw(next);
+  assert.equal(painter.svg.querySelectorAll(".nbs-edge").length, 1);
+  assert.equal(painter.values.get("#b")[0], first);
+  assert.equal(first.getAttribute("d"), "M1,1V9");
+  assert.equal(painter.values.get("#x"), undefined);
+});
+
+test("edges left out stand behind a chip", () => {
+  const picture = scene();
+  picture.group.items[1].more = { label: "+3", x: 5, y: 5, w: 20, h: 14, edges: [{ d: "M0,0V1", value: "#x" }] };
+  const painter = new Painter();
+  painter.draw(picture);
+  assert.equal(painter.svg.querySelector(".nbs-more text").textContent, "+3");
+  painter.draw(scene());
+  assert.equal(painter.svg.querySelector(".nbs-more"), null);
+});
+
 test("two pictures on a page have ids of their own", () => {
   const [one, two] = [new Painter(), new Painter()];
   const ids = [one, two].flatMap((p) => [...p.svg.querySelectorAll("marker")].map((m) => m.id));

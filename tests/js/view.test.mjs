@@ -213,6 +213,61 @@ test("Emit writes the next cell and says so; without a notebook there is Copy on
   end();
 });
 
+test("Copy takes the code, or says why it cannot", async () => {
+  const { $, close } = setup();
+  let copied = null;
+  Object.defineProperty(globalThis, "navigator", { value: { clipboard: { writeText: async (text) => { copied = text; } } }, configurable: true });
+  click($(".nbs-copy"));
+  await soon(5);
+  assert.equal(copied, "# nothing");
+  assert.equal($(".nbs-toast").textContent, "Copied.");
+  globalThis.navigator.clipboard.writeText = async () => { throw new Error("denied"); };
+  click($(".nbs-copy"));
+  await soon(5);
+  assert.match($(".nbs-toast").textContent, /refuses/);
+  close();
+});
+
+test("a place asked for by a form is picked in the picture, Esc cancels", async () => {
+  const offer = { operation: "connect", label: "Connect", fields: [{ name: "into", label: "Into", type: "node", default: "" }], arguments: { source: "a" } };
+  const { model, $, close } = setup({ offers: [offer] });
+  click($('[data-name="a"]'));
+  await soon(60);
+  click($(".nbs-offer"));
+  click($(".nbs-pair button"));
+  assert.ok($(".nbs-canvas").classList.contains("nbs-picking"));
+  click($('[data-name="b"]'));
+  assert.equal($(".nbs-pair input").value, "b");
+  assert.deepEqual(model.get("selection"), ["a"]);
+  click($(".nbs-pair button"));
+  key($(".nbs-canvas"), "Escape");
+  assert.equal($(".nbs-canvas").classList.contains("nbs-picking"), false);
+  assert.ok($(".nbs-form"), "the form stays");
+  close();
+});
+
+test("before, after and the parts of a split can be looked at", async () => {
+  const { model, $, $$, close } = setup({ view: {} }, { steps: [{ uid: 1, text: "s", enabled: true, state: "ok" }], _views: ["before", "head", "tail"], _view: "head" });
+  assert.deepEqual($$(".nbs-looks button").map((e) => [e.textContent, e.getAttribute("aria-pressed")]), [["Before", "false"], ["head", "true"], ["tail", "false"]]);
+  click($$(".nbs-looks button")[2]);
+  assert.deepEqual(model.sent.at(-1).params, { which: "tail" });
+  model.set("_view", "before");
+  model.set("selection", ["a"]);
+  await soon(60);
+  assert.equal($(".nbs-offer"), null);
+  assert.match($(".nbs-hint").textContent, /as it was/);
+  close();
+});
+
+test("the keys are told on demand", () => {
+  const { $, close } = setup();
+  click($(".nbs-keys"));
+  assert.equal($(".nbs-help-card").hidden, false);
+  key($(".nbs-canvas"), "Escape");
+  assert.equal($(".nbs-help-card").hidden, true);
+  close();
+});
+
 test("two views of one widget show the same; closing one leaves the other", async () => {
   const { model, $, close } = setup();
   const el = document.createElement("div");

@@ -2094,7 +2094,7 @@ var Toolbar = class {
       type: "button",
       class: "nbs-button",
       "data-look": name,
-      "aria-pressed": name === shown,
+      "aria-pressed": String(name === shown),
       on: { click: () => this.parts.look(name) },
       signal: this.view.signal
     }, name === "before" ? "Before" : name === "after" ? "After" : name)));

@@ -114,7 +114,7 @@ export class Toolbar {
     this.looks.hidden = !edited;
     this.looks.replaceChildren(...names.map((name) =>
       h("button", {
-        type: "button", class: "nbs-button", "data-look": name, "aria-pressed": name === shown,
+        type: "button", class: "nbs-button", "data-look": name, "aria-pressed": String(name === shown),
         on: { click: () => this.parts.look(name) }, signal: this.view.signal,
       }, name === "before" ? "Before" : name === "after" ? "After" : name)));
   }
