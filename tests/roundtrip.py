@@ -1,38 +1,77 @@
-"""Print every scope of a model unchanged, put the classes in place of the modules, run the WHOLE model.
+"""Put emitted text in place of a model's own, scope by scope, and run the WHOLE model.
 
-``python tests/roundtrip.py`` sweeps real libraries; ``python tests/roundtrip.py resnet18 bert`` some of
-them; ``-g`` prints guards where a run decided, ``-v`` shows the texts of what failed. The tests use `check` on small models.
+``python tests/roundtrip.py hf papers`` prints every scope of the zoo's groups unchanged and compares,
+``… --splice`` puts an identity after every operation into the author's text instead; single models
+by ``torchvision:resnet18``. One line a model, then a table: exact, refused with a reason, stopped by an
+error, silently wrong (must be 0). The tests use `check` on small models.
 """
 
 from __future__ import annotations
 
+import argparse
 import collections
+import contextlib
 import copy
+import signal
 import sys
 import traceback
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from nbsurgery import rewrite
 from nbsurgery.emit.names import import_block
 from nbsurgery.emit.printer import print_class
+from nbsurgery.emit.splice import splice
 from nbsurgery.errors import EmissionError
+from nbsurgery.graph import Node, Ref
 
-_GUARD = "RuntimeError: this forward "
+GUARD = "RuntimeError: this forward "
+
+
+@dataclass
+class Case:
+    """One kind of run on which emitted text is compared."""
+
+    label: str
+    args: tuple
+    kwargs: dict = field(default_factory=dict)
+    train: bool = False
+    convert: Callable[[nn.Module], nn.Module] = lambda model: model
+    expected: Any = None
+
+    def model(self, model: nn.Module) -> nn.Module:
+        """A copy of the model, as this case wants it."""
+        result = self.convert(copy.deepcopy(model))
+        return result.train() if self.train else result
 
 
 @dataclass
 class Row:
-    """One scope: its text, or why there is none, and what went wrong when it ran."""
+    """One scope: its text, or why there is none, and what went wrong when it ran, by case."""
 
     key: str
     type: str
     text: str | None = None
     refused: str | None = None
-    wrong: str | None = None
-    guarded: str | None = None
+    found: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def wrong(self) -> str | None:
+        """The first difference or error that is no guard."""
+        return next((f for f in self.found.values() if GUARD not in f), None)
+
+    @property
+    def guarded(self) -> str | None:
+        """The first guard that stopped a run."""
+        return next((f for f in self.found.values() if GUARD in f), None)
 
 
 def tensors(value, depth: int = 0) -> list:
@@ -59,6 +98,8 @@ def difference(expected, actual) -> str | None:
     for a, b in zip(left, right, strict=True):
         if a.shape != b.shape or a.dtype != b.dtype:
             return f"{tuple(a.shape)} {a.dtype} became {tuple(b.shape)} {b.dtype}"
+        if a.is_quantized:
+            a, b = a.dequantize(), b.dequantize()
         if not torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)):
             return f"differs by {(a.double() - b.double()).abs().max().item():.2g}"
     return None
@@ -96,13 +137,32 @@ def put(model: nn.Module, path: str, cls: type, form: str) -> nn.Module:
     return model
 
 
+def cases(model, args, kwargs, others=(), train: bool = True) -> list[Case]:
+    """The runs to compare on, with what the model itself gives; what it can't do is left out."""
+    found = [Case("same", args, kwargs)]
+    found += [o if isinstance(o, Case) else Case("other", *o) for o in others]
+    if train:
+        found += [Case(c.label + ", train", c.args, c.kwargs, True, c.convert) for c in found]
+    kept = []
+    for case in found:
+        try:
+            case.expected = run(case.model(model), case.args, case.kwargs)
+        except Exception:  # small images in train mode, masks in half precision, …
+            if case.label == "same":
+                raise
+            continue
+        kept.append(case)
+    return kept
+
+
 def check(model, args, kwargs=None, *, graph, others=(), train=True, form="copy", **options):
-    """Print every scope and compare; `others` are further ``(args, kwargs)`` to compare on.
+    """Print every scope and compare; `others` are further ``(args, kwargs)`` or cases.
 
     Returns:
-        A row for each scope; ``wrong`` says what differed.
+        A row for each scope.
     """
-    kwargs = kwargs or {}
+    was = [m.training for m in model.modules()]
+    runs = cases(model, args, kwargs or {}, others, train)
     classes: dict[str, type] = {}
     rows = []
     seen = set()
@@ -113,192 +173,228 @@ def check(model, args, kwargs=None, *, graph, others=(), train=True, form="copy"
         row = Row(scope.key, scope.type)
         rows.append(row)
         try:
+            module = model.get_submodule(scope.path)
             printed = print_class(
-                graph,
-                scope,
-                model.get_submodule(scope.path),
-                name="Printed",
-                arg="block",
-                form=form,
-                **options,
+                graph, scope, module, name="Printed", arg="block", form=form, **options
             )
             classes[scope.path] = load(row, printed)
         except EmissionError as error:
             row.refused = str(error)
         except Exception as error:  # noqa: BLE001 - a crash is a finding too
             at = traceback.extract_tb(error.__traceback__)[-1]
-            row.wrong = f"crash: {type(error).__name__}: {error} ({at.name}:{at.lineno})"
-    inputs = [(args, kwargs), *others]
-    was = [m.training for m in model.modules()]
-    modes = [False, True] if train else [False]
-    cases = []
-    for mode in modes:
-        reference = copy.deepcopy(model)
-        if mode:
-            reference.train()
-        for a, k in inputs:
-            fresh = copy.deepcopy(reference)
-            try:
-                cases.append((mode, a, k, run(fresh, a, k)))
-            except Exception:  # what the model itself can't do (small images in train mode)
-                if not cases:
-                    raise
+            row.found["print"] = f"crash: {type(error).__name__}: {error} ({at.name}:{at.lineno})"
 
-    def wrong(group: list[Row]) -> str | None:
+    def compare(group: list[Row], case: Case) -> str | None:
         deepest = sorted(group, key=lambda r: -len(r.key.split(".")) + (r.key == ""))
-        for mode, a, k, expected in cases:
-            try:
-                edited = copy.deepcopy(model)
-                if mode:
-                    edited.train()
-                for row in deepest:
-                    path = graph.scopes[row.key].path
-                    edited = put(edited, path, classes[path], form)
-                out, state = run(edited, a, k)
-            except Exception as error:  # noqa: BLE001 - what the printed text raises is the finding
-                return f"{type(error).__name__}: {str(error)[:160]}"
-            label = "train" if mode else "eval"
-            if found := difference(expected[0], out):
-                return f"{label}: {found}"
-            if form == "sub" and (found := difference(expected[1], state)):
-                return f"{label}, buffers: {found}"
-        return None
+        try:
+            edited = case.model(model)
+            for row in deepest:
+                path = graph.scopes[row.key].path
+                edited = put(edited, path, classes[path], form)
+            out, state = run(edited, case.args, case.kwargs)
+        except Exception as error:  # noqa: BLE001 - what the printed text raises is the finding
+            return f"{type(error).__name__}: {str(error)[:160]}"
+        found = difference(case.expected[0], out)
+        if not found and form == "sub":
+            found = difference(case.expected[1], state)
+        return found
 
-    printed_rows = [r for r in rows if r.text is not None and r.wrong is None]
-    if printed_rows and wrong(printed_rows):
-        groups = collections.defaultdict(list)
-        for row in printed_rows:
-            groups[row.type, row.text].append(row)
+    done = [r for r in rows if r.text is not None and not r.found]
+    groups = collections.defaultdict(list)
+    for row in done:
+        groups[row.type, row.text].append(row)
+    for case in runs:
+        if not done or not compare(done, case):
+            continue
         for group in groups.values():
-            found = wrong(group)
-            for row in group:
-                if found and _GUARD in found:
-                    row.guarded = found
-                else:
-                    row.wrong = found
+            if found := compare(group, case):
+                for row in group:
+                    row.found[case.label] = found
     assert was == [m.training for m in model.modules()]
     return rows
 
 
-def models() -> dict:
-    """What the sweep runs on: name → function that gives ``(model, args, kwargs, other inputs)``."""
-    import torchvision
+class Counter(nn.Module):
+    """An identity that counts its calls."""
 
-    def image(name: str, size: int = 64, **options):
-        def build():
-            model = getattr(torchvision.models, name)(weights=None, **options)
-            return (
-                model.eval(),
-                (torch.randn(2, 3, size, size),),
-                {},
-                [((torch.randn(3, 3, size, size),), {})],
-            )
+    calls = 0
 
-        return build
-
-    def timm_model(name: str, size: int = 64, **options):
-        def build():
-            import timm
-
-            model = timm.create_model(name, pretrained=False, **options).eval()
-            return (
-                model,
-                (torch.randn(2, 3, size, size),),
-                {},
-                [((torch.randn(3, 3, size, size),), {})],
-            )
-
-        return build
-
-    def words(kind: str):
-        def build():
-            import transformers as tf
-
-            small = {"vocab_size": 50}
-            if kind == "bert":
-                config = tf.BertConfig(
-                    hidden_size=32,
-                    num_hidden_layers=3,
-                    num_attention_heads=4,
-                    intermediate_size=48,
-                    **small,
-                )
-                model = tf.BertModel(config)
-            else:
-                config = tf.GPT2Config(n_embd=32, n_layer=3, n_head=4, n_positions=32, **small)
-                model = tf.GPT2LMHeadModel(config)
-
-            def inputs(batch):
-                mask = torch.ones(batch, 9, dtype=torch.long)
-                mask[-1, -3:] = 0
-                return (), {"input_ids": torch.randint(0, 50, (batch, 9)), "attention_mask": mask}
-
-            return model.eval(), *inputs(2), [inputs(3)]
-
-        return build
-
-    found = {
-        name: image(name)
-        for name in (
-            "resnet18", "resnet50", "densenet121", "mobilenet_v2", "mobilenet_v3_small",
-            "shufflenet_v2_x0_5", "squeezenet1_1", "efficientnet_b0", "regnet_y_400mf", "mnasnet0_5",
-            "convnext_tiny", "swin_t", "swin_v2_t",
-        )
-    }  # fmt: skip
-    found["vit_b_16"] = image("vit_b_16", 224)
-    found["googlenet"] = image("googlenet", 64, aux_logits=True, init_weights=False)
-    found["inception_v3"] = image("inception_v3", 128, aux_logits=True, init_weights=False)
-    found["vgg11_bn"] = image("vgg11_bn")
-    for name in ("resnet26d", "convnext_atto", "efficientnet_lite0", "mobilenetv3_small_050"):
-        found["timm." + name] = timm_model(name)
-    found["timm.vit_tiny"] = timm_model("vit_tiny_patch16_224", 224)
-    found["bert"], found["gpt2"] = words("bert"), words("gpt2")
-    return found
+    def forward(self, x):
+        Counter.calls += 1
+        return x
 
 
-def main(names: list[str]) -> None:
-    """Print one line a model, and what was refused or wrong."""
+def identities(model, args, kwargs=None, *, graph, others=(), train=True) -> list[Row]:
+    """Splice an identity behind every operation of every scope, one at a time, and compare."""
+    runs = cases(model, args, kwargs or {}, others, train)
+    rows = []
+    seen = set()
+    for scope in graph.scopes.values():
+        module = model.get_submodule(scope.path)
+        if scope.path in seen or isinstance(module, nn.Sequential):
+            continue
+        seen.add(scope.path)
+        prefix = scope.path + "." if scope.path else ""
+        for node in scope.nodes:
+            if node.glue or node.kind not in ("module", "function", "method") or not node.outputs:
+                continue
+            if node.frames and (scope.type, node.frames) in seen:
+                continue  # the same place of the same class
+            seen.add((scope.type, node.frames))
+            row = Row(node.id, scope.type)
+            rows.append(row)
+            new = Node("@1#0", scope.key, "module", "extra", "Identity", prefix + "extra_",
+                       (Ref(node.id),), outputs=node.outputs, step=1)  # fmt: skip
+            try:
+                edited = rewrite.insert_after(scope, node.id, new)
+                cls = load(row, splice(graph, edited, module, name="Printed", new={"extra_": ""}))
+            except EmissionError as error:
+                row.refused = str(error)
+                continue
+            except Exception as error:  # noqa: BLE001 - a crash is a finding too
+                row.found["splice"] = f"crash: {type(error).__name__}: {error}"
+                continue
+            for case in runs:
+                Counter.calls = 0
+                try:
+                    result = case.model(model)
+                    place = result.get_submodule(scope.path)
+                    place.__class__ = cls
+                    place.add_module("extra_", Counter())
+                    found = difference(case.expected[0], run(result, case.args, case.kwargs)[0])
+                except Exception as error:  # noqa: BLE001
+                    found = f"{type(error).__name__}: {str(error)[:160]}"
+                if not found and case.label == "same" and not Counter.calls:
+                    found = "the identity was never called"
+                if found:
+                    row.found[case.label] = found
+    return rows
+
+
+# ------------------------------------------------------------------ the sweep
+
+
+def double(value):
+    """Floating-point tensors in double precision."""
+    if isinstance(value, torch.Tensor):
+        return value.double() if value.is_floating_point() else value
+    if isinstance(value, (list, tuple)):
+        return type(value)(double(v) for v in value)
+    return {k: double(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def variants(inputs) -> tuple[tuple, dict, list[Case]]:
+    """The example of a zoo model, and the other kinds of input."""
+
+    def given(batch, more=False):
+        torch.manual_seed(batch)
+        return inputs(batch, more)
+
+    args, kwargs = given(2)
+    others = [Case("batch", *given(3)), Case("size", *given(2, True))]
+    others.append(Case("double", double(args), double(kwargs), convert=lambda m: m.double()))
+    if "attention_mask" in kwargs:
+        for label, start in (("no padding", 99), ("more padding", 3)):
+            mask = torch.ones_like(kwargs["attention_mask"])
+            mask[-1, start:] = 0
+            others.append(Case(label, args, {**kwargs, "attention_mask": mask}))
+    return args, kwargs, others
+
+
+class Late(BaseException):
+    """The time limit of a model."""
+
+
+@contextlib.contextmanager
+def limit(seconds: int):
+    """Raise `Late` inside when it takes too long."""
+
+    def stop(*_):
+        raise Late
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+
+
+def measure(make, inputs, how: str) -> list[Row]:
+    """The rows of one model."""
     from nbsurgery.capture import capture
 
+    torch.manual_seed(0)
+    model = make().eval()
+    args, kwargs, others = variants(inputs)
+    graph = capture(model, copy.deepcopy(args), copy.deepcopy(kwargs), how="real")
+    if how == "splice":
+        return identities(model, args, kwargs, graph=graph, others=others[:1], train=False)
+    return check(
+        model, args, kwargs, graph=graph, others=others, allow_specialised=how == "guarded"
+    )
+
+
+def main() -> None:
+    """One line a model, then a table."""
+    from tests.zoo_models import GROUPS
+
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("what", nargs="*", default=list(GROUPS), help="group, or group:model")
+    parser.add_argument("--splice", action="store_const", const="splice", dest="how")
+    parser.add_argument("--refuse", action="store_const", const="refused", dest="how")
+    parser.add_argument("--limit", type=int, default=120, help="seconds for a model")
+    parser.add_argument("--verbose", action="store_true", help="show the texts that went wrong")
+    options = parser.parse_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
-    verbose = "-v" in names
-    table = models()
-    chosen = [n for n in names if not n.startswith("-")] or list(table)
-    total = collections.Counter()
-    for name in chosen:
-        torch.manual_seed(0)
-        try:
-            model, args, kwargs, others = table[name]()
-            graph = capture(model, args, kwargs, how="real")
-        except Exception as error:  # noqa: BLE001 - the sweep goes on
-            print(f"{name:24s} FAILED {type(error).__name__}: {str(error)[:100]}", flush=True)
-            continue
-        rows = check(
-            model, args, kwargs, graph=graph, others=others, allow_specialised="-g" in names
-        )
-        good = [r for r in rows if r.text and not r.wrong and not r.guarded]
-        guarded = [r for r in rows if r.guarded]
-        refused = [r for r in rows if r.refused]
-        bad = [r for r in rows if r.wrong]
-        counts = {
-            "exact": len(good),
-            "guarded": len(guarded),
-            "refused": len(refused),
-            "wrong": len(bad),
-        }
-        total.update(scopes=len(rows), **counts)
-        print(f"{name:24s} {len(rows):3d} scopes {counts}", flush=True)
-        tally = collections.Counter(
-            (r.type, (r.refused or r.wrong or r.guarded)[:230]) for r in refused + bad + guarded
-        )
-        for (kind, why), count in tally.most_common(8):
-            print(f"      {count} × {kind}: {why}")
-        if verbose:
-            for text in dict.fromkeys(r.text for r in bad if r.text):
-                print(text)
-    print(dict(total))
+    table: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
+    labels: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
+    for what in options.what:
+        group, _, single = what.partition(":")
+        entries = GROUPS[group]()
+        for name in [single] if single else entries:
+            try:
+                with limit(options.limit):
+                    rows = measure(*entries[name], options.how or "guarded")
+            except (Exception, Late) as error:  # noqa: BLE001 - the sweep goes on
+                print(f"{name:28s} failed: {type(error).__name__}: {str(error)[:100]}", flush=True)
+                table[group]["models failed"] += 1
+                continue
+            tally(name, rows, table[group], labels[group], options.verbose)
+    for group, counts in table.items():
+        print(f"\n{group}: {dict(counts)}")
+        for label, found in labels[group].items():
+            print(f"    {label:16s} {dict(found)}")
+
+
+def tally(name, rows, counts, labels, verbose) -> None:
+    """Count one model's rows and print its line."""
+    local: collections.Counter = collections.Counter()
+    reasons: collections.Counter = collections.Counter()
+    for row in rows:
+        kind = "exact"
+        if row.refused:
+            kind = "refused"
+        elif row.found:
+            silent = [f for f in row.found.values() if f.startswith(("differs", "type", "("))]
+            silent += [f for f in row.found.values() if "tensors became" in f]
+            kind = "silent" if silent else "guarded" if not row.wrong else "error"
+        local[kind] += 1
+        for label, found in row.found.items():
+            error = "Error" in found.partition(":")[0] or found.startswith("crash")
+            labels[label]["error" if error else "silent"] += 1
+        if kind not in ("exact", "guarded"):
+            reason = row.refused or next((f"{k}: {f}" for k, f in row.found.items()), "")
+            reasons[kind, row.type, reason[-150:]] += 1
+        if verbose and kind in ("silent", "error"):
+            print(row.text)
+    local["models"] = 1
+    counts.update(local)
+    print(f"{name:28s} {dict(local)}", flush=True)
+    for (kind, type_, reason), count in reasons.most_common(6):
+        print(f"      {count} × {kind} {type_}: {reason}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
