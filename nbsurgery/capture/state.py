@@ -67,7 +67,11 @@ class Snapshot:
         for module, now, state, ids, inner in self.modules:
             names = []
             if list(map(id, now.values())) != ids:
-                names += [k for k, v in now.items() if state.get(k, _GONE) is not v]
+                names += [
+                    k
+                    for k, v in now.items()
+                    if state.get(k, _GONE) is not v and not _bookkeeping(k, v)
+                ]
             for container, before in inner:
                 if _differs(container, before):
                     names += [k for k, v in state.items() if v is container]
@@ -90,6 +94,11 @@ class Snapshot:
         random.setstate(self.python)
         if self.numpy is not None:
             sys.modules["numpy"].random.set_state(self.numpy)
+
+
+def _bookkeeping(name: str, value: Any) -> bool:
+    """A private flag, "hooks are installed": no value that a forward computes with."""
+    return name.startswith("_") and (value is None or isinstance(value, bool))
 
 
 def _copyable(tensor: Any) -> bool:
