@@ -31,15 +31,19 @@ def write(
         block: Adds a comment with its statements.
     """
     text = _Writer(place, piece, classes, made).value("", place.variable)
-    lines = [f"{piece.variable or place.variable} = {text}"]
-    if piece.first:  # what goes with the first run: without it the text has run before
-        owner, _, name = piece.first.rpartition(".")
-        lines[:0] = [
-            f"if not hasattr({place.spelled(owner)}, {quoted(name)}):",
-            f'    raise RuntimeError("{place.variable} begins further in already: "',
-            '        "run this on a fresh model")',
-        ]
-    block(piece.comment, lines)
+    block(piece.comment, [f"{piece.variable or place.variable} = {text}"])
+
+
+def check(place: Place, piece: Piece) -> list[str]:
+    """Lines for the very top: what was left out in a first run is not there in a second one."""
+    if not piece.first:
+        return []
+    owner, _, name = piece.first.rpartition(".")
+    return [
+        f"if not hasattr({place.spelled(owner)}, {quoted(name)}):",
+        f'    raise RuntimeError("{place.variable} begins further in already: "',
+        '        "run this on a fresh model")',
+    ]
 
 
 @dataclass

@@ -69,6 +69,9 @@ def emit(draft: Draft, variable: str = "model") -> str:
         parts.write(place, piece, text.classes, made, lambda c, lines: _block(text, c, lines))
     if not text.blocks:
         return EMPTY
+    for piece in pieces:
+        if lines := parts.check(place, piece):
+            text.blocks.insert(0, "\n".join(lines))
     head = import_block(text.imports)
     if text.classes:
         top = [head] if head else []

@@ -41,8 +41,18 @@ class Connect(Operation):
             "source": {"call": call_name(draft.graph, first.id)},
             "into": {"call": call_name(draft.graph, second.id)},
         }
+        a, b = first.shape, draft.scope_of(second).by_id[second.refs[0]].shape
+        if a is None or b is None or (a != b and projection(a, b) is None):
+            return []
         fields = (
-            Field("how", "How", "choice", "add", WAYS, "what the value does to what enters"),
+            Field(
+                "how",
+                "How",
+                "choice",
+                "add",
+                ("add", "replace") if a == b else ("add",),
+                "what the value does to what enters",
+            ),
             Field(
                 "project",
                 "Project",

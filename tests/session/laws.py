@@ -54,10 +54,24 @@ def random_step(session: Session, choose: random.Random) -> tuple[str, dict] | N
         if field["type"] == "int" and choose.random() < 0.5:
             value += 1
         if field["type"] == "bool":
-            value = choose.random() < 0.5
+            value = value or choose.random() < 0.3
+        if offer["operation"] == "set":
+            value = _other(str(value))
         if value not in (None, "", False):
             arguments[field["name"]] = value
+    if offer["operation"] == "set" and set(arguments) == {"where"}:
+        return None  # nothing to turn that leaves the shapes alone
     return offer["operation"], arguments
+
+
+def _other(text: str) -> str:
+    """Another value for a field of `set` that keeps shapes: fractions doubled, flags turned."""
+    if text in ("True", "False"):
+        return str(text == "False")
+    try:
+        return str(float(text) * 2) if "." in text or "e-" in text else ""
+    except ValueError:
+        return ""
 
 
 def check(
