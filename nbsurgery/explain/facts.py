@@ -78,8 +78,8 @@ def _node(graph: Graph, model: Any, node: Node) -> dict[str, Any]:
     users = graph.users_of(node.id)
     if users:
         rows.append(_row("Read by", "", _links(graph, users)))
-    if module is not None and (settings := " ".join(module.extra_repr().split())):
-        rows.append(_row("Settings", settings[:300]))
+    if settings := _settings(module):
+        rows.append(_row("Settings", settings))
     rows += _counts(*_parameters([module]), node.facts.get("macs") or 0)
     if module is not None and _moded(module):
         rows.append(_row("Mode", "train" if module.training else "eval"))
@@ -180,6 +180,14 @@ def _submodule(model: Any, path: str) -> Any:
         return None if model is None else model.get_submodule(path)
     except AttributeError:
         return None
+
+
+def _settings(module: Any) -> str:
+    """How the layer was made, as its own repr says it: ``3, 64, kernel_size=(7, 7)``."""
+    try:
+        return " ".join(module.extra_repr().split())[:300]
+    except Exception:  # noqa: BLE001, a person's own repr may raise anything; the rest is still known
+        return ""
 
 
 def _moded(module: Any) -> bool:

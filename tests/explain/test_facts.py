@@ -90,3 +90,16 @@ def test_wrong_name():
     """A name that is not there gives the nearest."""
     with pytest.raises(SelectionError, match=r"'blocks\.0\.lin'"):
         facts(GRAPH, nn.Identity(), ["blocks.0.lim"])
+
+
+def test_a_repr_that_raises_hides_nothing_else():
+    """A layer whose own description fails still has its facts."""
+
+    class Rude(nn.Linear):
+        def extra_repr(self):
+            raise ZeroDivisionError
+
+    net = Net()
+    net.fc = Rude(4, 3)
+    row = rows("fc", net=net)
+    assert "Settings" not in row and row["Parameters"]["value"] == "15"
