@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import base64
 import html
+import math
 import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
 from typing import Any
 
 from nbsurgery import render
@@ -82,17 +87,44 @@ def page(widget: Any) -> str:
 
 
 def write_png(path: str | pathlib.Path, text: str, *, scale: float) -> None:
-    """Write SVG text as PNG, with what is installed for it."""
+    """Write SVG text as PNG, with what is installed for it: cairosvg, else a Chromium.
+
+    Raises:
+        SurgeryError: Neither is there, or Chromium drew nothing.
+    """
     try:
         import cairosvg
     except ImportError:
-        cairosvg = None
-    if cairosvg is not None:
+        _by_chromium(pathlib.Path(path).resolve(), text, scale)
+    else:
         cairosvg.svg2png(text.encode("utf-8"), write_to=str(path), scale=scale)
-        return
-    raise SurgeryError(
-        "a PNG needs the package cairosvg (pip install cairosvg); to_svg needs nothing"
+
+
+def _by_chromium(path: pathlib.Path, text: str, scale: float) -> None:
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    cached = pathlib.Path.home().glob(".cache/ms-playwright/chromium-*/chrome-*/chrome")
+    found = next(filter(None, [*map(shutil.which, names), *map(str, cached)]), None)
+    if found is None:
+        raise SurgeryError(
+            "a PNG needs cairosvg (pip install cairosvg) or a Chromium; to_svg needs nothing"
+        )
+    width, height = (
+        re.search(rf'<svg[^>]* {side}="([0-9.]+)', text) for side in ("width", "height")
     )
+    size = f"{math.ceil(float(width[1]))},{math.ceil(float(height[1]))}" if width and height else ""
+    with tempfile.TemporaryDirectory() as folder:
+        page = pathlib.Path(folder, "page.html")
+        page.write_text(
+            f'<meta charset="utf-8"><style>*{{margin:0}}svg{{display:block}}</style>{text}'
+        )
+        command = [
+            found, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            f"--user-data-dir={folder}/profile", f"--screenshot={path}", f"--window-size={size}",
+            f"--force-device-scale-factor={scale}", page.as_uri(),
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if not path.exists():
+        raise SurgeryError(f"{found} drew no picture: {done.stderr[-300:]}")
 
 
 def written(path: str | pathlib.Path | None, text: str) -> str:

@@ -422,7 +422,7 @@ class Surgery(anywidget.AnyWidget):
         return fallback.written(path, fallback.page(self))
 
     def to_png(self, path: str | pathlib.Path, *, dark: bool = False, scale: float = 2.0) -> None:
-        """The picture as PNG; needs ``cairosvg`` or a Chromium that Playwright finds."""
+        """The picture as PNG; needs ``cairosvg`` or a Chromium on this machine."""
         fallback.write_png(path, fallback.svg(self._scene, dark=dark), scale=scale)
 
     def to_dot(self, path: str | pathlib.Path | None = None, *, depth: int = 2) -> str:

@@ -152,6 +152,19 @@ def test_pictures_as_files(surgery, tmp_path):
     assert "digraph" in surgery.to_dot()
 
 
+def test_a_png_has_the_size_of_the_picture(surgery, tmp_path):
+    """Drawn with what is installed; without anything the error says what to install."""
+    try:
+        surgery.to_png(tmp_path / "a.png", scale=2)
+    except nbs.SurgeryError as error:
+        assert "cairosvg" in str(error)
+        return
+    head = (tmp_path / "a.png").read_bytes()[:24]
+    width = int.from_bytes(head[16:20], "big")
+    assert head[:4] == b"\x89PNG"
+    assert abs(width - 2 * surgery._scene["width"]) <= 2
+
+
 def test_before_and_after(surgery):
     """Both are graphs that people hold in code."""
     surgery.replace("head", "nn.Linear(old.in_features, 2)")
