@@ -185,11 +185,13 @@ def table(results: dict[str, dict[str, dict]]) -> str:
         forward = min(forwards, default=float("nan"))
         cells = []
         best = min((c["seconds"] for c in row.values() if "seconds" in c), default=None)
-        for cell in row.values():
+        for tool, cell in row.items():
             if "failed" in cell:
                 cells.append(cell["failed"])
                 continue
             text = f"{cell['seconds']:.2f} s ({cell['seconds'] / forward:.1f}×)"
+            if tool == "torchview":
+                text += f", DOT alone {cell['capture']:.2f} s"
             cells.append(f"**{text}**" if cell["seconds"] == best else text)
         lines.append(f"| {name} | {forward:.3f} s | " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -201,7 +203,9 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", default=MODELS)
     parser.add_argument("--tools", nargs="*", default=list(JOBS), choices=list(JOBS))
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--limit", type=float, default=120, help="seconds for one cell")
+    parser.add_argument(
+        "--limit", type=float, default=600, help="seconds of the clock for one cell"
+    )
     parser.add_argument("--worker", nargs=2, metavar=("TOOL", "MODEL"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
