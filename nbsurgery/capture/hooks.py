@@ -295,6 +295,16 @@ def _subclasses(patches: _Patches) -> None:
     patches.set(torch.Tensor, "as_subclass", as_subclass)
 
 
+def _iteration(patches: _Patches) -> None:
+    old = torch.Tensor.__iter__
+
+    def __iter__(self):
+        tape = active()
+        return old(self) if tape is None else tape.iterate(old, self)
+
+    patches.set(torch.Tensor, "__iter__", __iter__)
+
+
 def _whole_call(patches: _Patches, owners: tuple, name: str, reason: str) -> None:
     """Keep a function of torch one call, wherever it is looked up."""
     old = getattr(owners[0], name)
@@ -328,6 +338,7 @@ _BESIDE = {
     "custom autograd functions": _autograd_functions,
     "scripted functions": _scripted_functions,
     "Tensor.as_subclass": _subclasses,
+    "iteration over tensors": _iteration,
     "torch.vmap": _vmap,
     "torch.func.functional_call": _functional_call,
     "no_grad, enable_grad and autocast": _regions,

@@ -136,8 +136,6 @@ def _make(function) -> Plan:
         made = Plan("function", name, function)
         made.skip = True
         return made
-    if is_method and name == "__iter__":
-        return Plan("iterate", name, name)
     if is_method and name in _DECIDE:
         return Plan("decide", name, name)
     if is_method and (name in _DUNDERS or name in _SWAPPED):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import inspect
 import operator
 import threading
 import types
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from nbsurgery.capture import frames, libraries, operations
+from nbsurgery.capture import frames, libraries, operations, regions
 from nbsurgery.capture.steps import Digest, Held, InputList, Leftover, OpenScope, Seen, Step
 from nbsurgery.capture.symbols import Symbol, plain, plain_all, track, track_flag
 from nbsurgery.capture.values import (
@@ -72,6 +73,7 @@ class Tape:
         self.digested: Digest | None = None
         self.closed = tuple(libraries.classes(libraries.CLOSED))
         self._attributes: dict[int, tuple] | None = None
+        self.loose: dict[int, torch.Tensor] = {}  # of layers that no module registers
         self._walk(root, "", ())
 
     def _walk(self, module: nn.Module, path: str, chain: tuple) -> None:
@@ -233,7 +235,9 @@ class Tape:
         known = frames.stands_in_globals(value) or any(
             v is value for c in type(scope.module).__mro__ for v in vars(c).values()
         )
-        if known:
+        if self.loose.get(id(value)) is value:
+            known, what = True, "weights of a layer that is kept in a plain list, not registered"
+        elif known:
             what = f"a {type(value).__name__} that is a global or an attribute of a class"
         node = self.step(scope, "constant", type(value).__name__, value, base="constant")
         if isinstance(value, torch.Tensor):
@@ -295,6 +299,9 @@ class Tape:
                     elif isinstance(value, dict):
                         items = value.items()
                     for key, item in items:
+                        if isinstance(item, nn.Module) and id(item) not in self.paths:
+                            for tensor in (*item.parameters(), *item.buffers()):
+                                self.loose[id(tensor)] = tensor
                         if isinstance(item, torch.Tensor):
                             table.setdefault(id(item), (item, [prefix + name], (key,)))
             self._attributes = table
@@ -386,13 +393,31 @@ class Tape:
                 scope, "function", type(value).__name__, type(value), (), kwargs, glue=True
             )
             return Ref(node.id)
+        if inspect.isgenerator(value):
+            return self.unknown(scope, value, "a generator")
         if tensors_in(value):
-            self.meet(value, seen)
+            return self.object(scope, value, seen, depth)
+        return value
+
+    def object(self, scope: OpenScope, value: Any, seen: Seen, depth: int) -> Ref:
+        """An object with tensors inside: known to a caller, or rebuilt from what it holds now."""
+        entry = scope.env.get(id(value))
+        if entry is None or entry[0] is not value:
             ref = self.stow(scope, value, type(value).__name__.lower())
             if ref is not None:
+                self.meet(value, seen)
                 return ref
-            return self.unknown(scope, value, f"an object of type {type(value).__name__}")
-        return value
+        name = type(value).__name__
+        state = getattr(value, "__dict__", None)
+        if state is None or isinstance(value, dict) or depth > 6:
+            self.meet(value, seen)
+            return self.unknown(scope, value, f"an object of type {name}")
+        parts = {k: self.arg(scope, v, seen, depth + 1) for k, v in state.items()}
+        node = self.step(scope, "function", name, regions.rebuild, (type(value), parts), glue=True)
+        seen.symbols = True
+        self.cloud(scope, f"it passes on an object of type {name}")
+        self.bind_object(scope, value, Ref(node.id))
+        return Ref(node.id)
 
     def meet(self, value: Any, seen: Seen, depth: int = 0) -> None:
         """Note the tensors inside a value that is passed on as a whole."""
@@ -516,8 +541,6 @@ class Tape:
             return function(*plain_all(args), **kwargs)
         scope = self.top
         seen = Seen()
-        if plan.kind == "iterate":
-            return self.iterate(scope, function, args)
         if plan.kind == "dtype":
             return self.dtype(scope, function, args)
         given = tuple([self.arg(scope, a, seen) for a in args])
@@ -589,14 +612,18 @@ class Tape:
                 refs.append(ref.id)
         return tuple(refs)
 
-    def iterate(self, scope, function, args) -> Any:
+    def iterate(self, original, tensor) -> Any:
         """``for row in tensor``: recorded as ``unbind``; how many there are is a decision."""
-        seen = Seen()
-        ref = self.arg(scope, args[0], seen)
-        result = list(args[0].unbind(0))
-        node = self.step(scope, "method", "unbind", "unbind", (ref, 0))
-        self.decide(scope, "iterate", "iteration over a tensor", len(result), node.id, node.frames)
-        return iter(self.bind(scope, result, node, set()))
+        scope = self.top
+        with no_dispatch():
+            if scope is None or tensor.dim() == 0:
+                return original(tensor)
+            ref = self.arg(scope, tensor, Seen())
+            result = list(tensor.unbind(0))
+            node = self.step(scope, "method", "unbind", "unbind", (ref, 0))
+            self.decide(scope, "iterate", None, list.__len__(result), node.id, node.frames)
+            result = self.bind(scope, result, node, set())
+        return iter(result)
 
     def dtype(self, scope, function, args) -> torch.dtype:
         """``x.dtype``: one object for all tensors of a type, so it cannot be followed: a decision."""
@@ -850,7 +877,7 @@ class Tape:
             args, kwargs = self.enter(scope, module, args, kwargs, given, named)
         self.top = scope
         try:
-            result = self.inside(original, module, args, kwargs)
+            result = self.drain(scope, self.inside(original, module, args, kwargs))
         except Exception as error:
             self.failed(parent, node, error, tensors)
             raise
@@ -975,6 +1002,13 @@ class Tape:
         self.bind_object(scope, value, ref)
         return value
 
+    def drain(self, scope: OpenScope, result: Any) -> Any:
+        """A generator that a forward returns runs now, while its operations can be recorded."""
+        if inspect.isgenerator(result):
+            self.cloud(scope, "it returns a generator, which was recorded as a list")
+            return list(result)
+        return result
+
     def leave(self, scope: OpenScope, result: Any) -> None:
         """The result of a scope becomes the argument of its output node."""
         seen = Seen()
@@ -1037,6 +1071,7 @@ class Tape:
         """Let go of everything: numbers that somebody kept still point here."""
         self.scopes, self.top, self.homes, self.given = {}, None, {}, ()
         self.paths, self.tensors, self.modules, self._attributes = {}, {}, [], None
+        self.loose = {}
         self.decisions, self.decided, self.failure, self.save = [], {}, None, None
 
     def run(self, args: tuple, kwargs: dict) -> Any:
@@ -1052,7 +1087,7 @@ class Tape:
             args, kwargs = self.enter(scope, self.root, args, kwargs, given, named)
         self.top = scope
         self.entering = True
-        result = self.root(*args, **kwargs)
+        result = self.drain(scope, self.root(*args, **kwargs))
         self.top = scope
         with no_dispatch():
             self.leave(scope, result)

@@ -1,6 +1,7 @@
-"""Entering and leaving ``no_grad``, ``enable_grad`` and ``autocast``, as functions a graph can hold.
+"""Functions that a graph can hold for what has no function of its own: modes, odd calls, objects.
 
-A region is recorded as two impure nodes of its scope, so that the replay computes in the same mode.
+A region (``with torch.no_grad():``) is recorded as two impure nodes of its scope, so that the replay
+computes in the same mode.
 """
 
 from __future__ import annotations
@@ -35,6 +36,13 @@ def leave_autocast(context) -> None:
 def apply_function(cls, *args, **kwargs):
     """Call a custom ``torch.autograd.Function``."""
     return cls.apply(*args, **kwargs)
+
+
+def rebuild(cls, state: dict):
+    """An object with the attributes that it had when it was passed on."""
+    made = cls.__new__(cls)
+    made.__dict__.update(state)
+    return made
 
 
 def call_script(function, *args, **kwargs):

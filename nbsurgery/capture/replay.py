@@ -157,6 +157,8 @@ class _Run:
             env[node.id] = out
             if node.id in watch:
                 self.note(scope, node, out)
+            if node.type in _COUNTED and type(out) in (tuple, list):
+                self.count(node, out)
         return result
 
     def child(self, scope: Scope, node: Node, args, kwargs, value) -> Any:
@@ -190,6 +192,14 @@ class _Run:
                 ) from None
         return found
 
+    def count(self, node: Node, out: Any) -> None:
+        """As many parts as the recorded run unpacked."""
+        if node.outputs and len(out) != len(node.outputs):
+            raise ReplayRefused(
+                f"{node.name} gave {len(node.outputs)} parts in the recorded run and gives {len(out)} "
+                "for this input: what follows was recorded for that many"
+            )
+
     def note(self, scope: Scope, node: Node, out: Any) -> None:
         if node.id in self.left:
             self.values[node.id] = out
@@ -208,6 +218,10 @@ class _Run:
 def _item(value):
     return value.item() if isinstance(value, torch.Tensor) else value
 
+
+_COUNTED = frozenset(
+    {"split", "chunk", "unbind", "tensor_split", "split_with_sizes", "unsafe_chunk"}
+)
 
 _CHECKS = {
     "bool": lambda value: bool(value),
