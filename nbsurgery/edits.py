@@ -104,6 +104,7 @@ class Assign(Edit):
     suffix: str = ""
     moded: bool = False
     once: str = ""  # a check to put in front where running twice would nest: the class name
+    keep: bool = False  # parameters and buffers of the same name are carried over
 
     def lines(self, place: Place) -> list[str]:
         here = place.spelled(self.path)
@@ -120,8 +121,10 @@ class Assign(Edit):
         ):  # a long path said twice reads badly
             lines.append(f"old = {here}")
             value = place.made(self, "old", self.literals)
-        aliases = place.aliases(self.path)
-        for alias in aliases:
+        if self.keep:
+            lines += [f"new = {value}", f"new.load_state_dict({here}.state_dict(), strict=False)"]
+            value = "new"
+        for alias in place.aliases(self.path):
             value = place.assigned(alias, value)
         return [*lines, place.assigned(self.path, value)]
 
@@ -136,6 +139,7 @@ class Bulk(Edit):
     suffix: str = ""
     moded: bool = False
     once: str = ""
+    keep: bool = False
 
     def lines(self, place: Place) -> list[str]:
         lines = []
@@ -151,13 +155,22 @@ class Bulk(Edit):
                 *lines,
                 f"for name, module in list({place.variable}.named_modules()):",
                 f"    if isinstance(module, {spell(self.cls)}):",
-                f"        {place.variable}.set_submodule(name, {value})",
+                *(f"        {line}" for line in self._put(place, value, "module")),
             ]
         lines.append(f"for name in ({', '.join(quoted(p) for p in self.paths)}):")
-        if "old" in self.new.free:
+        if "old" in self.new.free or self.keep:
             lines.append(f"    old = {place.variable}.get_submodule(name)")
         value = place.made(self, "old")
-        return [*lines, f"    {place.variable}.set_submodule(name, {value})"]
+        return [*lines, *(f"    {line}" for line in self._put(place, value, "old"))]
+
+    def _put(self, place: Place, value: str, old: str) -> list[str]:
+        if not self.keep:
+            return [f"{place.variable}.set_submodule(name, {value})"]
+        return [
+            f"new = {value}",
+            f"new.load_state_dict({old}.state_dict(), strict=False)",
+            f"{place.variable}.set_submodule(name, new)",
+        ]
 
     def without(self, gone: Callable[[str], bool]) -> Edit | None:
         return None if all(gone(p) for p in self.paths) else self

@@ -31,12 +31,15 @@ from .base import (
 )  # fmt: skip
 
 
+POLICIES = ("new", "keep")
+
+
 class Replace(Operation):
     """Put what ``new`` makes in the place of ``where``."""
 
     name = "replace"
     order = 10
-    takes = ("where", "new", "strict")
+    takes = ("where", "new", "weights", "strict")
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if not nodes or any(n.kind not in ("module", "function", "method") for n in nodes):
@@ -48,6 +51,14 @@ class Replace(Operation):
             "new", "New", "code", suggestions[0], suggestions,
             "an expression; old is the module replaced",
         )  # fmt: skip
+        if first.kind == "module" and "Norm" in first.type:
+            policy = Field(
+                "weights", "Weights", "choice", "keep", ("keep", "new"),
+                "keep: what has the same name and shape is carried over",
+            )  # fmt: skip
+            whole = (code, policy)
+        else:
+            whole = (code,)
         offers = []
         if first.kind == "module" and len(nodes) == 1:
             calls = draft.calls_of(first.target)
@@ -60,7 +71,7 @@ class Replace(Operation):
                 )  # fmt: skip
             offers.insert(
                 0,
-                Offer("replace", "Replace", "Change", (code,), {"where": first.target}, len(calls),
+                Offer("replace", "Replace", "Change", whole, {"where": first.target}, len(calls),
                       f"changes {len(calls)} calls" if len(calls) > 1 else ""),
             )  # fmt: skip
             cls = type(draft.module(first.target))
@@ -68,7 +79,7 @@ class Replace(Operation):
             modules = {n.target for n in same}
             if len(modules) > 1:
                 offers.append(
-                    Offer("replace", f"Replace every {first.type}", "Change", (code,),
+                    Offer("replace", f"Replace every {first.type}", "Change", whole,
                           {"where": {"class": f"{cls.__module__}.{cls.__qualname__}"}}, len(modules),
                           f"{len(modules)} modules, {len(same)} calls")
                 )  # fmt: skip
@@ -93,15 +104,19 @@ class Replace(Operation):
         for target in [t for t in whole if not draft.exists(t.path)]:
             whole.remove(target)
             _redefine(draft, target.path, text)
+        policy = arguments.get("weights") or "new"
+        if policy not in POLICIES:
+            raise StepError(f"weights={policy!r} is no policy; take one of {', '.join(POLICIES)}")
+        keep = policy == "keep"
         for target in [t for t in whole if len(draft.aliases(t.path)) > 1]:
             whole.remove(target)
-            self._assign(draft, step, target, text)
+            self._assign(draft, step, target, text, keep)
         if arguments.get("strict"):
             _strict(draft, where, whole)
         if len(whole) > 1:
-            self._bulk(draft, step, where, whole, text)
+            self._bulk(draft, step, where, whole, text, keep)
         elif whole:
-            self._assign(draft, step, whole[0], text)
+            self._assign(draft, step, whole[0], text, keep)
         for target in targets:
             if target.path is None:
                 replace_call(draft, step, target.node, text)
@@ -111,7 +126,7 @@ class Replace(Operation):
         new = arguments["new"]
         return f"replace {spelled_where(arguments['where'])} with {new if isinstance(new, str) else '…'}"
 
-    def _assign(self, draft: Draft, step: int, target: Target, text: Any) -> None:
+    def _assign(self, draft: Draft, step: int, target: Target, text: Any, keep: bool) -> None:
         old = draft.module(target.path)
         expr, made = new_module(draft, text, old)
         if not isinstance(made, nn.Module):
@@ -119,13 +134,17 @@ class Replace(Operation):
                 replace_call(draft, step, node, text)
             return
         unit = "classes" if is_head(draft, target.path) else "outputs"
+        kept = _kept(target.path, old, made) if keep else []
         comment = f"{target.path}: {_what_changes(old, expr, made, unit)}"
+        if kept:
+            comment = f"{target.path}: {type(old).__name__} → {expr.short}, keeps its {_and(kept)}"
         if len(target.nodes) > 1:
             comment += f"; {len(target.nodes)} calls change"
         draft.assign(
             Assign(
                 step, comment, target.path, expr,
                 literals(draft, target.path, expr, old, made), suffix_for(draft, made, target.path), is_moded(made), nests(expr, made, old),
+                bool(kept),
             ),
             target.path,
             made,
@@ -135,7 +154,9 @@ class Replace(Operation):
             for node in target.nodes:
                 _without_cell(draft, step, node, type(made).__name__)
 
-    def _bulk(self, draft: Draft, step: int, where: Any, targets: list[Target], text: Any) -> None:
+    def _bulk(
+        self, draft: Draft, step: int, where: Any, targets: list[Target], text: Any, keep: bool
+    ) -> None:
         first = draft.module(targets[0].path)
         expr, made = new_module(draft, text, first)
         if not isinstance(made, nn.Module):
@@ -152,18 +173,47 @@ class Replace(Operation):
                 cls = None
         named = f"every {spell(cls)}" if cls else f"{len(paths)} modules ({paths[0]} … {paths[-1]})"
         count = f"{len(paths)} modules, " if cls else ""
+        kept = _kept(paths[0], first, made) if keep else []
         comment = f"{named} → {expr.short}: {count}{calls:,} call{'s' if calls != 1 else ''}"
+        if kept:
+            comment += f"; {_and(kept)} kept"
         bulk = Bulk(
             step, comment, paths, expr, cls, suffix_for(draft, made, paths[0]), is_moded(made),
-            nests(expr, made, first),
+            nests(expr, made, first), bool(kept),
         )  # fmt: skip
-        kept = list(draft.edits)
+        earlier = list(draft.edits)
         for target in targets:
             old = draft.module(target.path)
             _, one_made = (None, made) if "old" not in expr.free else new_module(draft, text, old)
             draft.assign(bulk, target.path, one_made, type(made).__name__)
         draft.edits = [e for e in draft.edits if e is not bulk]
-        draft.edits = [e for e in kept if e in draft.edits] + [bulk]
+        draft.edits = [e for e in earlier if e in draft.edits] + [bulk]
+
+
+def _kept(path: str, old: nn.Module, made: nn.Module) -> list[str]:
+    """Names of parameters and buffers that a new module can take over from the old one.
+
+    Raises:
+        StepError: None, or one of another shape.
+    """
+    theirs, ours = dict(old.state_dict()), dict(made.state_dict())
+    both = [k for k in ours if k in theirs]
+    odd = [k for k in both if ours[k].shape != theirs[k].shape]
+    if odd:
+        raise StepError(
+            f'{path}: weights="keep" cannot carry {odd[0]} over: it is {tuple(theirs[odd[0]].shape)}, '
+            f"and the new module takes {tuple(ours[odd[0]].shape)}"
+        )
+    if not both:
+        raise StepError(
+            f"{path}: a {type(made).__name__} has no weight of the same name as the "
+            f"{type(old).__name__}; there is nothing to keep"
+        )
+    return both
+
+
+def _and(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def _without_cell(draft: Draft, step: int, node: Node, kind: str) -> None:
