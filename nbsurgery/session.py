@@ -7,6 +7,7 @@ import difflib
 import functools
 import itertools
 import json
+import numbers
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +21,16 @@ from . import verify
 from .annotate import annotate
 from .capture import capture, replay
 from .draft import Draft
-from .emit.statements import EMPTY, emit
+from .emit.statements import EMPTY, Style, emit
 from .errors import (
     CaptureError,
     EmissionError,
     ModelFailed,
+    SelectionError,
     ShapeError,
     StepError,
     SurgeryError,
+    an,
     nearest,
 )
 from .graph import Graph, Node
@@ -109,6 +112,7 @@ class Session:
         show_failure: bool = False,
     ):
         self._show_failure = show_failure
+        self._style = Style()
         self.variable = variable
         self._namespace = namespace
         self._example = (tuple(args), dict(kwargs or {}))
@@ -239,6 +243,20 @@ class Session:
             )
         return None
 
+    @property
+    def style(self) -> Style:
+        """How the code is written where tastes differ."""
+        return self._style
+
+    @style.setter
+    def style(self, style: Style) -> None:
+        old, self._style = self._style, style
+        try:
+            self._state = self._fold(self._state.steps)
+        except BaseException:
+            self._style = old
+            raise
+
     def rebase(self, model: nn.Module | None = None) -> None:
         """Go on from the model as it is now (by default the person's variable), with no steps."""
         live = model if model is not None else self.namespace.get(self.variable, self.model)
@@ -265,7 +283,7 @@ class Session:
         while True:
             draft, outcomes = self._drafted(steps, off, must)
             try:
-                code = emit(draft, self.variable)
+                code = emit(draft, self.variable, self._style)
                 return self._proven(steps, outcomes, draft, code)
             except (EmissionError, StepError, CaptureError) as error:
                 applied = [s.uid for s in steps if outcomes[s.uid].state == "ok"]
@@ -304,8 +322,9 @@ class Session:
         if code == EMPTY:
             return State(steps, outcomes, draft, code, None, self.base, verify.Report())
         built = verify.execute(
-            code, self.original, variable=self.variable, namespace=self.namespace, times=1
-        )
+            code, self.original, variable=self.variable, namespace=self.namespace,
+            results=self._results(draft), times=1,
+        )  # fmt: skip
         args, kwargs = self._adapted(draft)
         after = _annotated(verify.after(built, args, kwargs), built.model)
         report = verify.check(
@@ -314,6 +333,11 @@ class Session:
             original_kwargs=self._example[1],
         )  # fmt: skip
         return State(steps, outcomes, draft, code, built, after, report)
+
+    def _results(self, draft: Draft) -> tuple[str, ...] | None:
+        """The names under which the text leaves what it makes; ``None``: the person's own."""
+        names = tuple(p.variable for p in draft.pieces() if p.variable)
+        return names or self._style.results(self.variable)
 
     def _adapted(self, draft: Draft) -> tuple[tuple, dict]:
         """The example for the edited model: an edit may have changed the width of an input."""
@@ -367,9 +391,12 @@ class Session:
             raise StepError(
                 f"this model cannot be edited, since it fails on the example: {self.failure}"
             )
-        if operation not in OPERATIONS:
+        if not isinstance(operation, str) or operation not in OPERATIONS:
             raise StepError(f"there is no operation {operation!r}" + nearest(operation, OPERATIONS))
-        given = {k: v for k, v in arguments.items() if v is not None}
+        if not isinstance(arguments, Mapping):
+            raise StepError(f"arguments are a dict of names and values, not {arguments!r}")
+        nones = OPERATIONS[operation].nones
+        given = {k: v for k, v in arguments.items() if v is not None or nones}
         call = given.pop("call", None)
         takes = OPERATIONS[operation].takes
         unknown = [k for k in given if takes is not None and k not in takes]
@@ -389,9 +416,10 @@ class Session:
         if not isinstance(where, str):
             raise StepError("call= goes with the path of one module, such as 'layer1.0.relu'")
         calls = [n for t in resolve(self._state.draft, where) for n in t.nodes]
-        if not isinstance(call, int) or not 1 <= call <= len(calls):
+        if type(call) is not int or not 1 <= call <= len(calls):
+            times = "once" if len(calls) == 1 else f"{len(calls)} times"
             raise StepError(
-                f"{where!r} is called {len(calls)} times; call={call!r} is none of them"
+                f"{where!r} is called {times}; call={call!r} is none of them, they count from 1"
             )
         return {"call": call_name(self._state.draft.graph, calls[call - 1].id)}
 
@@ -399,8 +427,6 @@ class Session:
         """Arguments as JSON, in the names of the draft (the picture may show other ones)."""
         out: dict[str, Any] = {}
         for key, value in arguments.items():
-            if value is None:
-                continue
             if key in ("where", "after", "before", "into", "source", "until", "at"):
                 value = self._named(encode(self._state.draft.graph, self.model, value))
             elif key == "nodes":
@@ -410,20 +436,26 @@ class Session:
 
                 value = parse(value).text
             out[key] = value
-        json.dumps(out)
-        return out
+        return {k: _plain(k, v) for k, v in out.items()}
 
     def _nodes(self, value: Any) -> Any:
         graph = self._state.draft.graph
 
         def name(item: Any) -> str:
             item = self._named(encode(graph, self.model, item))
-            if isinstance(item, list):
+            if isinstance(item, list) and len(item) == 1:
                 item = item[0]
-            return item["call"] if isinstance(item, Mapping) else item
+            if isinstance(item, Mapping):
+                item = item.get("call")
+            if not isinstance(item, str) or not item:
+                raise SelectionError(
+                    "tap takes names of nodes, or nodes, one for each value; a list, class or glob of "
+                    "several names none"
+                )
+            return item
 
         if isinstance(value, Mapping):
-            return {name(k): str(v) for k, v in value.items()}
+            return {name(k): v for k, v in value.items()}
         return [name(v) for v in (value if isinstance(value, (list, tuple)) else [value])]
 
     def _named(self, where: Any) -> Any:
@@ -589,8 +621,9 @@ class Session:
         if self._state.built is None:
             return verify.structural_copy(self.original)
         return verify.execute(
-            self.code, self.original, variable=self.variable, namespace=self.namespace
-        ).model
+            self.code, self.original, variable=self.variable, namespace=self.namespace,
+            results=self._results(self._state.draft),
+        ).model  # fmt: skip
 
     def verify(self):
         """The full report."""
@@ -632,6 +665,27 @@ class Session:
             for i, s in enumerate(steps, 1)
             if self._state.outcomes[s.uid].state == "failed"
         ]
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A value of a step as JSON has it: numbers of NumPy and sizes become plain ones.
+
+    Raises:
+        StepError: It is of a kind that a recipe cannot hold.
+    """
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(name, v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): _plain(name, v) for k, v in value.items()}
+    raise StepError(
+        f"{name} is {an(type(value).__name__)}; a step holds numbers, texts, lists and names of nodes"
+    )
 
 
 def _annotated(after: Any, built: Any) -> Any:

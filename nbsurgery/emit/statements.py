@@ -30,12 +30,30 @@ class _Text:
     blocks: list[str] = field(default_factory=list)
 
 
-def emit(draft: Draft, variable: str = "model") -> str:
+@dataclass(frozen=True)
+class Style:
+    """Choices of taste.
+
+    Attributes:
+        in_place: Change the person's model; else a deep copy under the name ``edited``.
+        function: One function ``operate(model)`` and its call; else statements.
+    """
+
+    in_place: bool = True
+    function: bool = False
+
+    def results(self, variable: str) -> tuple[str, ...] | None:
+        """The name under which the text leaves one edited model, where it is not the person's."""
+        return None if self.in_place else ("edited",)
+
+
+def emit(draft: Draft, variable: str = "model", style: Style = Style()) -> str:
     """Write the code that turns the person's model into the edited one.
 
     Args:
         draft: The folded steps.
         variable: The person's own name for the model.
+        style: Choices of taste.
 
     Returns:
         Formatted source, ready for a cell; a comment alone where there is nothing to do.
@@ -46,6 +64,9 @@ def emit(draft: Draft, variable: str = "model") -> str:
     draft = draft.copy()
     draft.finish()
     pieces = draft.pieces()
+    person, variable = variable, ("model" if style.function else variable)
+    if not style.in_place and not style.function:
+        variable = "edited"
     partial = {k for p in pieces for k in (*p.part.partial, *p.part.opened)}
     place = Place(draft.model, variable, draft.namespace)
     text = _Text(place.imports, place.classes)
@@ -72,6 +93,7 @@ def emit(draft: Draft, variable: str = "model") -> str:
     for piece in pieces:
         if lines := parts.check(place, piece):
             text.blocks.insert(0, "\n".join(lines))
+    _styled(text, style, person, variable, [p.variable for p in pieces if p.variable])
     head = import_block(text.imports)
     if text.classes:
         top = [head] if head else []
@@ -79,6 +101,22 @@ def emit(draft: Draft, variable: str = "model") -> str:
     else:
         body = "\n\n".join([*([head] if head else []), *text.blocks])
     return format.fit(body).rstrip("\n") + "\n"
+
+
+def _styled(text: _Text, style: Style, person: str, variable: str, names: list[str]) -> None:
+    """Put the statements on a copy, or into a function, as the style wants."""
+    if not style.in_place:
+        text.imports.append("import copy")
+        source = "model" if style.function else person
+        text.blocks.insert(0, f"{variable} = copy.deepcopy({source})")
+    if style.function:
+        result = ", ".join(names) or "model"
+        body = "\n\n".join([*text.blocks, f"return {result}"])
+        text.classes.append(
+            'def operate(model):\n    """Edit a model."""\n' + textwrap.indent(body, "    ")
+        )
+        target = result if names else person if style.in_place else "edited"
+        text.blocks[:] = [f"{target} = operate({person})"]
 
 
 def _block(text: _Text, comment: str, lines: Iterable[str]) -> None:

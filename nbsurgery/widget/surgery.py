@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import pathlib
 import uuid
@@ -200,7 +201,7 @@ class Surgery(anywidget.AnyWidget):
         self._refresh()
 
     def _do(self, operation: str, arguments: Mapping[str, Any]) -> None:
-        given = {k: self._answered(v) for k, v in arguments.items() if v is not None}
+        given = {k: v if k == "new" else self._answered(v) for k, v in arguments.items()}
         self._change("do", operation, given)
 
     def _answered(self, where: Any) -> Any:
@@ -325,9 +326,9 @@ class Surgery(anywidget.AnyWidget):
     def _uid(self, index: int) -> int:
         try:
             return self.steps[index]["uid"]
-        except IndexError:
+        except (IndexError, TypeError):
             raise SurgeryError(
-                f"there is no step {index}: {len(self.steps)} steps, counted from 0"
+                f"there is no step {index!r}: {len(self.steps)} steps, counted from 0"
             ) from None
 
     def toggle(self, index: int) -> None:
@@ -353,6 +354,18 @@ class Surgery(anywidget.AnyWidget):
         report = self._session.verify()
         self.report = scenery.plain(report)
         return report
+
+    def style(self, *, in_place: bool | None = None, function: bool | None = None) -> None:
+        """Choose how the code is written where tastes differ; it is written anew at once.
+
+        Args:
+            in_place: Change the model itself (the default), or a deep copy named ``edited``.
+            function: Write one function ``operate(model)`` and its call, or statements (the default).
+        """
+        wanted = {"in_place": in_place, "function": function}
+        wanted = {k: v for k, v in wanted.items() if v is not None}
+        self._session.style = dataclasses.replace(self._session.style, **wanted)
+        self._refresh()
 
     def emit(self) -> None:
         """Put the code into the next cell; where there is no notebook, print it."""
