@@ -364,8 +364,8 @@ def main() -> None:
             tally(name, rows, table[group], labels[group], options.verbose)
     for group, counts in table.items():
         print(f"\n{group}: {dict(counts)}")
-        for label, found in labels[group].items():
-            print(f"    {label:16s} {dict(found)}")
+        for (label, kind), number in labels[group].items():
+            print(f"    {label}: {number} × {kind}")
 
 
 def tally(name, rows, counts, labels, verbose) -> None:
@@ -383,7 +383,7 @@ def tally(name, rows, counts, labels, verbose) -> None:
         local[kind] += 1
         for label, found in row.found.items():
             error = "Error" in found.partition(":")[0] or found.startswith("crash")
-            labels[label]["error" if error else "silent"] += 1
+            labels[label, "error" if error else "silent"] += 1
         if kind not in ("exact", "guarded"):
             reason = row.refused or next((f"{k}: {f}" for k, f in row.found.items()), "")
             reasons[kind, row.type, reason[-150:]] += 1

@@ -97,12 +97,26 @@ class Writer:
 
     def load(self, nodes: Sequence[Node]) -> None:
         """Take these as the scope's nodes."""
-        self.nodes = list(nodes)
+        self.by_id = {n.id: n for n in nodes}
+        self.nodes = [self._unwritten(n) for n in nodes]
         self.by_id = {n.id: n for n in self.nodes}
         self.users: dict[str, list[Node]] = {n.id: [] for n in self.nodes}
         for node in self.nodes:
             for ref in node.refs:
                 self.users[ref].append(node)
+
+    def _unwritten(self, node: Node) -> Node:
+        """Parts of an argument that were found on entering: nobody wrote their subscripts here."""
+        if not node.glue or node.type not in ("getitem", "getattr") or not node.frames:
+            return node
+        made = node
+        while made.glue and made.args and isinstance(made.args[0], Ref):
+            made = self.by_id.get(made.args[0].id, made)
+            if made is node:
+                return node
+        if made.kind != "input" or node.frames[-1].code in self.owner(node)[2]:
+            return node
+        return node.with_(frames=())
 
     def refuse(self, why: str) -> EmissionError:
         where = self.scope.key or "the model"

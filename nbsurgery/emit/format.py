@@ -104,7 +104,7 @@ def _brackets(indent: str, text: str, width: int) -> list[str]:
     items = _split_commas(content)
     # a display of several items goes one a line at once, a call's arguments stay together if they fit
     call = (
-        text[start] == "(" and start > 0 and (text[start - 1].isalnum() or text[start - 1] in "_)]")
+        text[start] != "{" and start > 0 and (text[start - 1].isalnum() or text[start - 1] in "_)]")
     )
     if len(items) == 1 and items[0].startswith("*"):
         call = True
@@ -146,14 +146,18 @@ def _scan(text: str):
 
 
 def _last_bracket(text: str) -> int | None:
-    """Where the last bracket of the outermost level opens, empty ones left out."""
-    opened = None
-    start = None
+    """Where the last bracket of the outermost level opens.
+
+    Left out are empty ones, and a subscript behind a call: ``f(…)[:, None]`` breaks in the call.
+    """
+    opened = start = None
     for i, char, depth in _scan(text):
         if depth == 0 and char in _OPEN:
             opened = i
         elif depth == 0 and char in _CLOSE and opened is not None and i > opened + 1:
-            start = opened
+            behind_call = text[opened] == "[" and opened > 0 and text[opened - 1] == ")"
+            if not (behind_call and start is not None):
+                start = opened
     return start
 
 

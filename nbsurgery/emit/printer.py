@@ -15,6 +15,7 @@ from torch import nn
 from ..errors import EmissionError
 from ..graph import Graph, Node, Ref, Scope, map_refs
 from . import format, loops, source
+from .effects import refuse_effects
 from .expressions import ATOM, INPLACE, INPLACE_METHODS, Writer, quoted
 from .names import identifier, is_name
 from .plan import Plan, is_inplace_statement, out_of_place
@@ -87,6 +88,7 @@ def print_class(
         final.verbatim = (
             body.w.verbatim
         )  # a first text tells which decisions stand in it as written
+        refuse_effects(final)
         guarded(final, allow_specialised)
         body = _Body(final, names, decided)
         signature, lines = body.write()

@@ -387,6 +387,7 @@ def argument_guards(writer: Writer) -> list[str]:
     if not isinstance(forward, types.FunctionType):
         return []
     tests = []
+    missing = [n for n in writer.nodes if n.kind == "input" and _needed(writer, forward, n)]
     for node in writer.nodes:
         if node.kind != "input" or node.outputs or node.id not in writer.names:
             continue
@@ -398,14 +399,54 @@ def argument_guards(writer: Writer) -> list[str]:
         if writer.users[node.id] or not _steers(writer, forward.__code__, node.target):
             continue
         tests.append((name, value))
-    if not tests:
+    if not tests and not missing:
         return []
-    text = " or ".join(_differs(writer, name, value) for name, value in tests)
-    holds = ", ".join(f"{name}={value!r}" for name, value in tests)
-    return [
-        f"if {text}:",
-        f"    raise RuntimeError({quoted(f'this forward was written from a run with {holds}')})",
-    ]
+    gone = [writer.names[n.id] for n in missing]
+    text = [_differs(writer, name, value) for name, value in tests]
+    text += [f"{name} is None" for name in gone]
+    holds = [f"{name}={value!r}" for name, value in tests] + [f"a tensor as {n}" for n in gone]
+    message = f"this forward was written from a run with {', '.join(holds)}"
+    return [f"if {' or '.join(text)}:", f"    raise RuntimeError({quoted(message)})"]
+
+
+def _needed(writer: Writer, forward: types.FunctionType, node: Node) -> bool:
+    """Whether an optional tensor was given, and text for it would silently take ``None`` instead."""
+    if not node.outputs or not writer.names.get(node.id, "").isidentifier():
+        return False
+    parameter = inspect.signature(forward).parameters.get(node.target)
+    said = str(getattr(parameter, "annotation", ""))
+    optional = parameter is None or parameter.default is None or "None" in said
+    optional = optional or "Optional" in said or "mask" in node.target
+    tested = optional and _is_tested(writer, node.target)
+    methods = writer.owner(node)[2]
+    for user in writer.users[node.id] if optional else ():
+        if user.kind == "output" or user.args[:1] == (Ref(node.id),) and user.kind != "module":
+            continue  # None has no such operation: that raises by itself
+        if user.kind == "function" and user.target in _LOUD:
+            continue
+        inside = user.frames and user.frames[-1].code in methods
+        if tested or not inside:  # a helper may have asked whether it was given
+            return True
+    return False
+
+
+_LOUD = (operator.add, operator.sub, operator.mul, operator.truediv, operator.matmul, operator.and_)
+
+
+def _is_tested(writer: Writer, name: str) -> bool:
+    """Whether a method that ran decides on the parameter, other than to raise."""
+    for code in {f.code for n in writer.nodes for f in n.frames}:
+        if code not in source.own_methods(type(writer.module)):
+            continue
+        definition = source.function_def(code)
+        for node in ast.walk(definition) if definition is not None else ():
+            if isinstance(node, ast.If) and all(isinstance(s, ast.Raise) for s in node.body):
+                continue
+            test = getattr(node, "test", None)
+            deciding = isinstance(node, (ast.If, ast.IfExp, ast.While)) and test is not None
+            if deciding and name in {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}:
+                return True
+    return False
 
 
 def _steers(writer: Writer, code: types.CodeType, name: str) -> bool:

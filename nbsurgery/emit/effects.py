@@ -1,0 +1,104 @@
+"""What a forward leaves behind beside its result: an attribute set, a list that it was given and fills."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+
+from . import source
+from .expressions import Writer
+
+_FILLING = {
+    "append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault", "add",
+    "popitem", "appendleft", "discard",
+}  # fmt: skip
+
+
+def refuse_effects(writer: Writer) -> None:
+    """Refuse a scope whose printed text would lose what its forward does to other objects.
+
+    A recording holds operations on tensors. That a module's attribute was set, or that a list from
+    outside was filled, stands only in the author's text.
+
+    Raises:
+        EmissionError: Such a statement was run; the message quotes it.
+    """
+    for code in _running(writer):
+        file, definition = source.file(code.co_filename), source.function_def(code)
+        if file is None or definition is None:
+            continue
+        lines = {f.line for n in writer.nodes for f in n.frames if f.code is code}
+        given = (
+            source.untouched_parameters(code) - {code.co_varnames[0]} if code.co_varnames else ()
+        )
+        for node in ast.walk(definition):
+            if _is_effect(writer, node, set(given), code) and _ran(file, node, definition, lines):
+                raise writer.refuse(
+                    f"its forward does `{ast.unparse(file.statement(node))[:60]}` at line "
+                    f"{node.lineno}, which no recorded operation stands for"
+                )
+
+
+def _running(writer: Writer) -> list[types.CodeType]:
+    """The methods that ran: every forward of the scope, and what the operations' stacks pass."""
+    codes: dict[types.CodeType, None] = {}
+    forward = inspect.unwrap(type(writer.module).forward)
+    if isinstance(forward, types.FunctionType):
+        codes[forward.__code__] = None
+    for node in writer.nodes:
+        methods = writer.owner(node)[2]
+        codes.update({f.code: None for f in node.frames if f.code in methods})
+    return [c for c in codes if not source.is_torch(c.co_filename)]
+
+
+def _is_effect(writer: Writer, node: ast.AST, given: set[str], code: types.CodeType) -> bool:
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
+        return not _recorded(writer, node, code)
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
+        return _from_outside(node.value, given, code) and not _recorded(writer, node, code)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        filling = node.func.attr in _FILLING and _from_outside(node.func.value, given, code)
+        return filling and not _recorded(writer, node, code)
+    return False
+
+
+def _from_outside(node: ast.AST, given: set[str], code: types.CodeType) -> bool:
+    """A parameter, or something that hangs on ``self``."""
+    if isinstance(node, ast.Name):
+        return node.id in given
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in {*given, code.co_varnames[0]}
+
+
+def _recorded(writer: Writer, node: ast.AST, code: types.CodeType) -> bool:
+    """Whether an operation was recorded there: a write into a tensor, a method of a cache."""
+    first, last = node.lineno, node.end_lineno
+    return any(
+        f.code is code and first <= f.line <= last and _changes(n)
+        for n in writer.nodes
+        for f in n.frames
+    )
+
+
+def _changes(node) -> bool:
+    return bool(node.writes or node.impure or node.kind == "method")
+
+
+def _ran(file: source.File, node: ast.AST, definition: ast.AST, lines: set[int]) -> bool:
+    """Whether the statement was run: not in a branch, or in one where operations were recorded."""
+    inner = file.statement(node)
+    outer = file.parent.get(inner)
+    while outer is not None and outer is not definition:
+        if isinstance(outer, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+            return False
+        if isinstance(outer, (ast.If, ast.Try)):
+            for name in ("body", "orelse", "handlers", "finalbody"):
+                block = getattr(outer, name, [])
+                if inner in block:
+                    span = range(block[0].lineno, block[-1].end_lineno + 1)
+                    if not any(line in span for line in lines):
+                        return False
+        inner, outer = outer, file.parent.get(outer)
+    return True
