@@ -107,6 +107,14 @@ class Writer:
 
     def _unwritten(self, node: Node) -> Node:
         """Parts of an argument that were found on entering: nobody wrote their subscripts here."""
+        if node.frames and None in node.frames[-1].position:
+            whole = node  # an item stands where the call stands that hands it out
+            while whole.glue and whole.type in ("getitem", "getattr") and whole.args:
+                base = self.by_id.get(whole.args[0].id) if isinstance(whole.args[0], Ref) else None
+                if base is None or base.frames != node.frames:
+                    break
+                whole = base
+            node = node.with_(frames=source.pinpoint(node.frames, whole))
         if not node.glue or node.type not in ("getitem", "getattr") or not node.frames:
             return node
         made = node

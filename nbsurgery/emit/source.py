@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import inspect
 import linecache
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 
 import torch
 
-from ..graph import Frame
+from ..graph import Frame, Node
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 Names = "str | list | None"
@@ -28,6 +29,7 @@ class File:
         self.parent: dict[ast.AST, ast.AST] = {}
         self._at: dict[tuple, ast.AST] = {}
         self._call_ends: dict[tuple, ast.Call] = {}
+        self._lines: dict[int, list[ast.AST]] | None = None
         for node in ast.walk(self.tree):
             for child in ast.iter_child_nodes(node):
                 self.parent[child] = node
@@ -48,6 +50,15 @@ class File:
         if position is None or None in position:
             return None
         return self._at.get(tuple(position)) or self._call_ends.get((position[1], position[3]))
+
+    def on_line(self, line: int) -> list[ast.AST]:
+        """The expressions and augmented assignments that begin on a line."""
+        if self._lines is None:
+            self._lines = {}
+            for node in ast.walk(self.tree):
+                if isinstance(node, (ast.expr, ast.AugAssign)):
+                    self._lines.setdefault(node.lineno, []).append(node)
+        return self._lines.get(line, [])
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
         """The statement that holds an expression."""
@@ -288,3 +299,64 @@ def unpacking_of(code: types.CodeType, name: str) -> list | None:
         if plain and node.value.id == name and isinstance(node.targets[0], ast.Tuple):
             return names_of(node.targets[0])
     return None
+
+
+# ------------------------------------------------------------------ before Python 3.11
+
+_OPERATORS = {
+    "add": ast.Add, "iadd": ast.Add, "sub": ast.Sub, "isub": ast.Sub, "mul": ast.Mult,
+    "imul": ast.Mult, "truediv": ast.Div, "itruediv": ast.Div, "div": ast.Div, "matmul": ast.MatMult,
+    "pow": ast.Pow, "floordiv": ast.FloorDiv, "mod": ast.Mod, "and_": ast.BitAnd, "or_": ast.BitOr,
+}  # fmt: skip
+
+
+def pinpoint(frames: tuple[Frame, ...], node: Node) -> tuple[Frame, ...]:
+    """The frames with positions where only lines are known and one expression of the line fits.
+
+    Python before 3.11 knows the line of an operation and not the expression. Where the line holds
+    one call of that name, or one such operator, it is that one.
+    """
+    found = []
+    for frame, following in zip(frames, (*frames[1:], None), strict=True):
+        if None not in frame.position:
+            found.append(frame)
+            continue
+        name = following.code.co_name if following is not None else _called(node)
+        attribute = node.args[1] if node.target is getattr and following is None else None
+        expression = _only(file(frame.file), frame.line, name, attribute)
+        if expression is None:
+            found.append(frame)
+            continue
+        e = expression
+        position = (e.lineno, e.end_lineno, e.col_offset, e.end_col_offset)
+        found.append(dataclasses.replace(frame, position=position))
+    return tuple(found)
+
+
+def _called(node: Node) -> str:
+    if node.kind == "module":
+        names = [part for part in node.target.split(".") if not part.isdigit()]
+        return names[-1] if names else ""
+    if isinstance(node.target, str):
+        return node.target
+    return getattr(node.target, "__name__", "")
+
+
+def _only(source: File | None, line: int, name: str, attribute: str | None) -> ast.AST | None:
+    if source is None:
+        return None
+    here = source.on_line(line)
+    if attribute is not None:
+        fitting = [n for n in here if isinstance(n, ast.Attribute) and n.attr == attribute]
+        return fitting[0] if len(fitting) == 1 else None
+    if name == "getitem":
+        fitting = [n for n in here if isinstance(n, ast.Subscript)]
+        return fitting[0] if len(fitting) == 1 else None
+    calls = [n for n in here if isinstance(n, ast.Call)]
+    fitting = [c for c in calls if getattr(c.func, "attr", getattr(c.func, "id", "")) == name]
+    if not fitting and name in _OPERATORS:
+        infix = (ast.BinOp, ast.AugAssign)
+        fitting = [n for n in here if isinstance(n, infix) and isinstance(n.op, _OPERATORS[name])]
+    if not fitting and name not in _OPERATORS:
+        fitting = [c for c in calls if not isinstance(c.func, ast.Attribute)] or calls
+    return fitting[0] if len(fitting) == 1 else None

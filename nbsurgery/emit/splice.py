@@ -74,7 +74,8 @@ def splice(
     writer = Writer(base, base.scopes[scope.key], module, new, base)
     if new:
         _joins_nothing(writer)
-    found = changes(base.scopes[scope.key], scope, set(new), writer)
+    before = base.scopes[scope.key].with_(nodes=tuple(writer.nodes))
+    found = changes(before, scope, set(new), writer)
     if not found:
         raise writer.refuse("nothing in it was changed")
     methods: dict[types.CodeType, _Method] = {}
@@ -300,7 +301,7 @@ class _Method:
     def runs_once(self, node: Node) -> None:
         """Refuse a place that the run passes several times."""
         depth = len(node.frames) - 1
-        nodes = [n for n in self.w.scope.nodes if n.frames and n.kind not in ("parameter",)]
+        nodes = [n for n in self.w.nodes if n.frames and n.kind != "parameter"]
         same = [n for n in nodes if n.frames == node.frames and not _is_item_of_twin(n, self.w)]
         stacks = {
             n.frames[:depth]
