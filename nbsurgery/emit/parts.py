@@ -41,8 +41,7 @@ def check(place: Place, piece: Piece) -> list[str]:
     owner, _, name = piece.first.rpartition(".")
     return [
         f"if not hasattr({place.spelled(owner)}, {quoted(name)}):",
-        f'    raise RuntimeError("{place.variable} begins further in already: "',
-        '        "run this on a fresh model")',
+        f'    raise RuntimeError("{piece.first} is gone already: run this on a fresh model")',
     ]
 
 

@@ -387,9 +387,10 @@ def argument_guards(writer: Writer) -> list[str]:
     if not isinstance(forward, types.FunctionType):
         return []
     tests = []
-    missing = [n for n in writer.nodes if n.kind == "input" and _needed(writer, forward, n)]
-    for node in writer.nodes:
-        if node.kind != "input" or node.outputs or node.id not in writer.names:
+    own = [n for n in writer.nodes if n.kind == "input" and n.step is None]  # not what an edit made
+    missing = [n for n in own if _needed(writer, forward, n)]
+    for node in own:
+        if node.outputs or node.id not in writer.names:
             continue
         name, value = writer.names[node.id], node.value
         if not isinstance(value, (bool, int, float, str, type(None))) or not name.isidentifier():

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import nn
+from torch.nn.modules.conv import _ConvNd
 
 from ..draft import Draft
 from ..edits import Edit, Place
-from ..errors import StepError, nearest
+from ..errors import StepError, an, nearest
 from ..graph import Node
 from ..targets import resolve, spelled_where
 from .base import Field, Offer, Operation, need
@@ -77,6 +78,7 @@ class Set(Operation):
 
     name = "set"
     order = 16
+    nones = True
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if len(nodes) != 1 or nodes[0].kind != "module" or nodes[0].child is not None:
@@ -103,7 +105,7 @@ class Set(Operation):
         words: list[str] = []
         for target in targets:
             if target.node.kind != "module":
-                raise StepError(f"{target.node.name!r} is a {target.node.kind}; set takes layers")
+                raise StepError(f"{target.node.name!r} is {an(target.node.kind)}; set takes layers")
             path = target.node.target
             if path in draft.made:
                 raise StepError(f"{path!r} is new: give it the values where it is made")
@@ -111,11 +113,12 @@ class Set(Operation):
             changed = False
             for name, value in wanted.items():
                 old = self._check(path, module, name)
-                new = _fitted(value, old)
+                words_too = isinstance(module, _ConvNd) and name == "padding"
+                new = value if words_too and value in ("same", "valid") else _fitted(value, old)
                 if new != old:
                     changed = True
                     values[name] = _spelled(new)
-                    words.append(f"{name} {_spelled(old)} → {_spelled(new)}")
+                    words.append(f"{name} {_word(old)} → {_word(new)}")
             if changed:
                 paths.append(path)
         if not paths:
@@ -140,7 +143,7 @@ class Set(Operation):
                     "the layer"
                 )
             raise StepError(
-                f"{path!r}, a {type(module).__name__}, has no {name!r} to set"
+                f"{path!r}, {an(type(module).__name__)}, has no {name!r} to set"
                 + nearest(name, allowed)
                 + f"; it has {', '.join(allowed) or 'none'}"
             )
@@ -192,6 +195,12 @@ def _fitted(value: Any, old: Any) -> Any:
     if isinstance(old, bool) != isinstance(value, bool) and not isinstance(old, (tuple, str)):
         raise StepError(f"{value!r} does not fit: the layer holds {old!r}")
     return value
+
+
+def _word(value: Any) -> str:
+    """``2`` for ``(2, 2)``: what a reader calls it."""
+    same = isinstance(value, tuple) and len(set(value)) == 1
+    return str(value[0]) if same else _shown(value)
 
 
 def _shown(value: Any) -> str:
