@@ -7,7 +7,9 @@ facts by node id; whole-model totals come beside them.
 from __future__ import annotations
 
 import gc
+from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from torch import nn
 
@@ -46,8 +48,13 @@ def _annotate(graph: Graph, model: nn.Module) -> Graph:
     scopes = {}
     for key, scope in graph.scopes.items():
         nodes = tuple(
-            n.with_(facts=MappingProxyType({**n.facts, **found[n.id]})) if n.id in found else n
+            n.with_(facts=_merged(n.facts, found[n.id])) if n.id in found else n
             for n in scope.nodes
         )
         scopes[key] = scope.with_(nodes=nodes)
     return Graph(scopes, graph.specialisations, graph.how, graph.failure, MappingProxyType(totals))
+
+
+def _merged(noted: Mapping[str, Any], found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The facts of a node: what capture noted for counting has been counted."""
+    return MappingProxyType({**{k: v for k, v in noted.items() if k != "inside"}, **found})

@@ -8,6 +8,7 @@ activations and normalisations are not multiply-accumulates. One MAC is two FLOP
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from torch import nn
 
@@ -25,8 +26,7 @@ def measure(subject: Subject) -> tuple[dict, dict]:
             module = subject.module(node)
             own[node.id] = of_layer(module, subject, node) if module is not None else 0
         elif node.kind in ("function", "method"):
-            count = _FUNCTIONS.get(node.type)
-            own[node.id] = count(subject, node) if count is not None else 0
+            own[node.id] = of_function(subject, node)
     return {"macs": subject.roll_up(own)}, {"macs": sum(own.values())}
 
 
@@ -89,94 +89,94 @@ def _attention(module: nn.MultiheadAttention, given: list[Tensor]) -> int:
     return batch * (projections + products + length * width * width)
 
 
-def _operands(subject: Subject, node: Node) -> list[Tensor]:
+@dataclass(frozen=True)
+class Product:
+    """One product: the tensors that met, in order, what came out, and the equation of an einsum."""
+
+    given: tuple[Tensor, ...]
+    out: Tensor
+    equation: str | None = None
+
+
+def _of_node(subject: Subject, node: Node) -> Product:
     values = [*node.args, *node.kwargs.values()]
-    return [t for t in map(subject.tensor, values) if t is not None]
+    equation = next((a for a in node.args if isinstance(a, str)), None)
+    flat = [v for a in values for v in (a if isinstance(a, (list, tuple)) else (a,))]
+    given = tuple(t for t in map(subject.tensor, flat) if t is not None)
+    return Product(given, node.outputs[0], equation)
 
 
-def _matmul(subject: Subject, node: Node) -> int:
-    given = _operands(subject, node)
-    if len(given) < 2:
-        return 0
-    return math.prod(node.outputs[0].shape) * given[0].shape[-1]
+def of_function(subject: Subject, node: Node) -> int:
+    """MACs of a function or method; of one that is kept whole, those of the products inside."""
+    inside = node.facts.get("inside")
+    if inside:
+        return sum(_count(name, Product(given, out, text)) for name, given, out, text in inside)
+    return _count(node.type, _of_node(subject, node)) if node.type in _FUNCTIONS else 0
 
 
-def _added(subject: Subject, node: Node) -> int:
+def _count(name: str, product: Product) -> int:
+    least, count = _FUNCTIONS.get(name, (0, None))
+    return count(product) if count is not None and len(product.given) >= least else 0
+
+
+def _matmul(p: Product) -> int:
+    return math.prod(p.out.shape) * p.given[0].shape[-1]
+
+
+def _added(p: Product) -> int:
     """``addmm(bias, a, b)`` and its kin."""
-    given = _operands(subject, node)
-    if len(given) < 3:
-        return 0
-    return math.prod(node.outputs[0].shape) * given[1].shape[-1]
+    return math.prod(p.out.shape) * p.given[1].shape[-1]
 
 
-def _linear(subject: Subject, node: Node) -> int:
-    given = _operands(subject, node)
-    return math.prod(node.outputs[0].shape) * given[0].shape[-1] if given else 0
+def _convolution(p: Product) -> int:
+    return math.prod(p.out.shape) * math.prod(p.given[1].shape[1:])
 
 
-def _convolution(subject: Subject, node: Node) -> int:
-    given = _operands(subject, node)
-    if len(given) < 2:
-        return 0
-    return math.prod(node.outputs[0].shape) * math.prod(given[1].shape[1:])
+def _transposed(p: Product) -> int:
+    return math.prod(p.given[0].shape) * math.prod(p.given[1].shape[1:])
 
 
-def _transposed(subject: Subject, node: Node) -> int:
-    given = _operands(subject, node)
-    return math.prod(given[0].shape) * math.prod(given[1].shape[1:]) if len(given) > 1 else 0
-
-
-def _sdpa(subject: Subject, node: Node) -> int:
-    given = _operands(subject, node)
-    if len(given) < 3:
-        return 0
-    query, key, value = (t.shape for t in given[:3])
+def _sdpa(p: Product) -> int:
+    query, key, value = (t.shape for t in p.given[:3])
     return math.prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
 
 
-def _einsum(subject: Subject, node: Node) -> int:
+def _einsum(p: Product) -> int:
     """The product over every index that occurs, for two operands."""
-    equation = next((a for a in node.args if isinstance(a, str)), None)
-    operands = [a for a in node.args if not isinstance(a, str)]
-    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-        operands = list(operands[0])
-    shapes = [t.shape for t in map(subject.tensor, operands) if t is not None]
-    if equation is None or len(shapes) != 2:
+    shapes = [t.shape for t in p.given]
+    if p.equation is None or len(shapes) != 2:
         return 0
     sizes: dict[str, int] = {}
     rest = 1
-    terms = equation.replace(" ", "").split("->")[0].split(",")
+    terms = p.equation.replace(" ", "").split("->")[0].split(",")
     for term, shape in zip(terms, shapes, strict=False):
-        if "..." in term:
-            before, after = term.split("...")
-            middle = shape[len(before) : len(shape) - len(after)]
-            rest = max(rest, math.prod(middle))
-            pairs = [*zip(before, shape, strict=False)]
-            pairs += zip(after, shape[len(shape) - len(after) :], strict=False)
-        else:
-            pairs = list(zip(term, shape, strict=False))
+        before, dots, after = term.partition("...")
+        if dots:
+            rest = max(rest, math.prod(shape[len(before) : len(shape) - len(after)]))
+        pairs = [*zip(before, shape, strict=False)]
+        pairs += zip(after, shape[len(shape) - len(after) :], strict=False)
         for letter, length in pairs:
             sizes[letter] = max(sizes.get(letter, 1), length)
     return rest * math.prod(sizes.values())
 
 
-def _mha_function(subject: Subject, node: Node) -> int:
+def _mha_function(p: Product) -> int:
     """``F.multi_head_attention_forward`` on (length, batch, width)."""
-    given = _operands(subject, node)
-    if len(given) < 3:
-        return 0
-    query, key = given[0].shape, given[1].shape
+    query, key = p.given[0].shape, p.given[1].shape
     length, batch, width = query[0], query[1], query[-1]
     source = key[0]
     projections = width * width * (2 * length + 2 * source)
     return batch * (projections + 2 * length * source * width)
 
 
+# By name of the function: how many tensors it needs, and the count.
 _FUNCTIONS = {
-    "matmul": _matmul, "mm": _matmul, "bmm": _matmul, "mv": _matmul, "dot": _matmul,
-    "linear": _linear, "addmm": _added, "baddbmm": _added, "addbmm": _added, "addmv": _added,
-    "conv1d": _convolution, "conv2d": _convolution, "conv3d": _convolution,
-    "conv_transpose1d": _transposed, "conv_transpose2d": _transposed,
-    "conv_transpose3d": _transposed, "scaled_dot_product_attention": _sdpa, "einsum": _einsum,
-    "multi_head_attention_forward": _mha_function, "__matmul__": _matmul,
-}  # fmt: skip
+    **dict.fromkeys(("matmul", "mm", "bmm", "mv", "dot", "__matmul__", "imatmul"), (2, _matmul)),
+    "linear": (1, _matmul),
+    **dict.fromkeys(("addmm", "baddbmm", "addbmm", "addmv"), (3, _added)),
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), (2, _convolution)),
+    **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), (2, _transposed)),
+    "scaled_dot_product_attention": (3, _sdpa),
+    "einsum": (2, _einsum),
+    "multi_head_attention_forward": (3, _mha_function),
+}

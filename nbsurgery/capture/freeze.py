@@ -138,6 +138,7 @@ def _node(tape, step, numbers, totals) -> Node:
         frames=_frames(step),
         writes=step.writes,
         impure=step.impure,
+        facts=MappingProxyType({"inside": step.inside}) if step.inside else _EMPTY,
     )
 
 

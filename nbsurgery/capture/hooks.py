@@ -42,7 +42,10 @@ class RecordingMode(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         if self.tape.paused:
-            return function(*args, **(kwargs or {}))
+            result = function(*args, **(kwargs or {}))
+            if self.tape.products is not None:
+                self.tape.product(function, args, kwargs, result)
+            return result
         return self.tape.call(function, args, kwargs or {})
 
 

@@ -61,6 +61,16 @@ _MEASURES = frozenset({"size", "stride", "numel", "nelement", "dim", "ndimension
 _SIZES = frozenset({"shape", "device", "ndim"})
 
 
+# Products of tensors: what is noted of functions that are kept whole.
+PRODUCTS = frozenset(
+    {
+        "matmul", "__matmul__", "mm", "bmm", "mv", "dot", "linear", "addmm", "baddbmm", "addbmm",
+        "addmv", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+        "conv_transpose3d", "scaled_dot_product_attention", "einsum", "multi_head_attention_forward",
+    }
+)  # fmt: skip
+
+
 def snake(name: str) -> str:
     """A function's name as torch.fx spells it in node names."""
     if name.startswith("__") and name.endswith("__"):

@@ -56,6 +56,7 @@ class Tape:
         self.recording = False
         self.entering = False
         self.paused = 0
+        self.products: list | None = None  # matrix products within a function that is kept whole
         self.scopes: dict[str, OpenScope] = {}
         self.top: OpenScope | None = None
         self.paths: dict[int, list[str]] = {}
@@ -830,8 +831,9 @@ class Tape:
             node = self.step(scope, kind, name, target, given, named, base)
             node.module = module
         self.paused += 1
+        outer, self.products = self.products, [] if kind == "function" else None
         try:
-            if seen.odd or self.how != "real":
+            if seen.odd or self.how != "real" or kind == "function":
                 result = function(*first, *args, **kwargs)
             else:
                 with no_dispatch():
@@ -841,6 +843,7 @@ class Tape:
             raise
         finally:
             self.paused -= 1
+            node.inside, self.products = tuple(self.products or ()), outer
         with no_dispatch():
             ids = {id(t) for t, v in zip(tensors, before, strict=True) if version(t) != v}
             if ids:
@@ -849,6 +852,14 @@ class Tape:
             if kind == "function":
                 self.nothing(scope, node, result)
             return self.bind(scope, result, node, {id(t) for t in tensors}, ids)
+
+    def product(self, function, args, kwargs, result) -> None:
+        """Note a product of tensors that a whole function performed, for whoever counts."""
+        plan = operations.plan(function)
+        if plan.name in operations.PRODUCTS and isinstance(result, torch.Tensor):
+            given = tuple(facts(t) for t in tensors_in((args, kwargs or {})))
+            equation = next((a for a in args if isinstance(a, str)), None)
+            self.products.append((plan.name, given, facts(result), equation))
 
     def nothing(self, scope: OpenScope, node: Step, result: Any) -> None:
         """A function answered ``None`` or not: "no mask needed" is a decision of this run."""

@@ -10,7 +10,7 @@ class Step:
     """A node while the run lasts."""
 
     __slots__ = (
-        "args", "base", "child", "failed", "frames", "glue", "id", "impure", "kind", "kwargs",
+        "args", "base", "child", "failed", "frames", "glue", "id", "impure", "inside", "kind", "kwargs",
         "module", "name", "outputs", "scope", "target", "type", "value", "writes",
     )  # fmt: skip
 
@@ -21,6 +21,7 @@ class Step:
         self.value = self.child = self.module = self.name = None
         self.writes: tuple = ()
         self.impure = self.failed = False
+        self.inside: tuple = ()
 
 
 class OpenScope:

@@ -105,3 +105,16 @@ def test_activation_bytes_are_the_sizes_of_what_is_made():
     facts = {n.name: n.facts.get("activation_bytes") for n in graph.flat if n.kind == "module"}
     assert facts == {"0": 3 * 8 * 4, "1": None, "2": 3 * 2 * 4}
     assert graph.totals["activation_bytes"] == 3 * 8 * 4 + 3 * 2 * 4
+
+
+def test_products_inside_a_function_that_is_kept_whole_are_counted():
+    """Swin's windowed attention is one node with all its products."""
+    model = torchvision.models.swin_t(weights=None).eval()
+    x = torch.randn(1, 3, 64, 64)
+    graph = annotated(model, x)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(x)
+    assert graph.totals["macs"] == counter.get_total_flops() // 2
+    attention = next(n for n in graph.flat if n.type == "shifted_window_attention")
+    assert attention.facts["macs"] > 0
+    assert "inside" not in attention.facts
