@@ -147,11 +147,13 @@ def cases(model, args, kwargs, others=(), train: bool = True) -> list[Case]:
     for case in found:
         try:
             case.expected = run(case.model(model), case.args, case.kwargs)
+            again = run(case.model(model), case.args, case.kwargs)
         except Exception:  # small images in train mode, masks in half precision, …
             if case.label == "same":
                 raise
             continue
-        kept.append(case)
+        if difference(case.expected[0], again[0]) is None:  # else it draws from numpy, say
+            kept.append(case)
     return kept
 
 

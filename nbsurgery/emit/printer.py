@@ -519,11 +519,23 @@ class _Class:
             used = {k: v for k, v in used.items() if not k.isdigit()}
         order = [*vars(module), *module._parameters, *module._buffers, *module._modules]
         rank = {name: i for i, name in enumerate(order)}
-        keeps = sorted(used, key=lambda name: rank.get(name, len(rank)))
+        kept = {*used, *self._read_by_callers()} - {"training"}
+        keeps = sorted(kept, key=lambda name: rank.get(name, len(rank)))
         for name in keeps:
             lines.append(self._take(name))
         lines += [f"self.{name} = {text}" for name, text in self.new.items()]
         return lines, tuple(keeps)
+
+    def _read_by_callers(self) -> set[str]:
+        """Attributes of the module that the forward around it reads (``layer.attention_type``)."""
+        module, base = self.w.module, self.w.base
+        parent = base.parent(self.w.scope.key) if self.w.scope.key in base.scopes else None
+        if parent is None:
+            return set()
+        codes = {f.code for n in base.scopes[parent].nodes for f in n.frames}
+        read = {name for code in codes for name in source.attributes_read(code)}
+        own = {k for k in vars(module) if not k.startswith("_")} | set(module._modules)
+        return {n for n in read & own if not callable(vars(module).get(n))} - set(self.new)
 
     def _take(self, name: str) -> str:
         module, arg = self.w.module, self.arg

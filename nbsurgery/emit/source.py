@@ -291,6 +291,20 @@ def second_name(frames: Sequence[Frame], name: str) -> str | None:
     return None
 
 
+@functools.lru_cache(1024)
+def attributes_read(code: types.CodeType) -> frozenset[str]:
+    """The attributes that a function reads of anything but its first parameter."""
+    definition = function_def(code)
+    me = code.co_varnames[0] if code.co_varnames else ""
+    found = set()
+    for node in ast.walk(definition) if definition is not None else ():
+        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            continue
+        if not isinstance(node.value, ast.Name) or node.value.id != me:
+            found.add(node.attr)
+    return frozenset(found)
+
+
 def unpacking_of(code: types.CodeType, name: str) -> list | None:
     """The names in ``a, b = name`` where the function writes that."""
     definition = function_def(code)
