@@ -4,6 +4,11 @@ import pathlib
 import re
 
 import pytest
+import torch
+import torchvision
+
+import nbsurgery as nbs
+from nbsurgery.operations import OPERATIONS
 
 ROOT = pathlib.Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text()
@@ -30,6 +35,31 @@ def test_the_code_runs():
     assert space["features"](space["x"]).shape == (1, 512)
     assert "GELU" in space["surgery"].code
     assert space["graph"]["layer2.0.downsample.0"].name == "layer2.0.downsample.0"
+
+
+EDITS = re.findall(
+    r"`(surgery\.\w+\(.*?\))`", TEXT.partition("## Edits")[2].partition("\n`surgery")[0]
+)
+
+
+@pytest.fixture(scope="module")
+def resnet():
+    return torchvision.models.resnet18(weights=None).eval(), torch.randn(1, 3, 64, 64)
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_every_edit_of_the_table_works(edit, resnet):
+    """Each line of the table, alone: it gives code, and a report without an error."""
+    surgery = nbs.Surgery(*resnet)
+    eval(edit, {"surgery": surgery})
+    assert surgery.report["ok"], surgery.report
+    assert "model" in surgery.code and surgery.build() is not None
+
+
+def test_the_table_of_edits_is_whole():
+    """Every edit that the widget has as a method stands in it."""
+    shown = {re.match(r"surgery\.(\w+)", edit).group(1) for edit in EDITS}
+    assert shown == {"reset_parameters" if name == "reset" else name for name in OPERATIONS}
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]+)\)", TEXT))
