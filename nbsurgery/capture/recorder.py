@@ -1080,6 +1080,10 @@ class Tape:
 
     def forget(self) -> None:
         """Let go of everything: numbers that somebody kept still point here."""
+        for scope in self.scopes.values():
+            scope.module = scope.parent = scope.caller = None
+            scope.nodes, scope.inputs, scope.lists, scope.env = [], [], [], {}
+        self.root = None
         self.scopes, self.top, self.homes, self.given = {}, None, {}, ()
         self.paths, self.tensors, self.modules, self._attributes = {}, {}, [], None
         self.loose = {}

@@ -1,7 +1,9 @@
 """What capture leaves behind: nothing, also when the model fails or the person interrupts."""
 
+import gc
 import random
 import threading
+import weakref
 
 import numpy
 import pytest
@@ -175,3 +177,26 @@ def test_a_model_that_differentiates_inside_is_captured():
 
     graph = capture(Score(), (torch.randn(2, 3),))
     assert any(n.type == "grad" for n in graph.flat)
+
+
+def test_a_graph_keeps_neither_the_model_nor_its_tensors_alive():
+    """Nothing of the run is held by what it left, nor by numbers that the model kept elsewhere."""
+    kept = []
+
+    class Keeps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lin = nn.Linear(4, 4)
+
+        def forward(self, x):
+            kept.append(x.shape[0])
+            return self.lin(x)
+
+    model, x = Keeps(), torch.randn(2, 4)
+    graph = capture(model, (x,))
+    links = [weakref.ref(model), weakref.ref(model.lin.weight), weakref.ref(x)]
+    del model, x
+    gc.collect()
+    assert [link() for link in links] == [None, None, None]
+    assert kept[0] + 1 == 3
+    assert len(graph.flat) == 3
