@@ -7,12 +7,14 @@ has to know of it.
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import nn
 
+from .errors import an
 from .expression import Expression, imports, printed, spell
 from .paths import assignment, spelled
 
@@ -105,6 +107,9 @@ class Assign(Edit):
     moded: bool = False
     once: str = ""  # a check to put in front where running twice would nest: the class name
     keep: bool = False  # parameters and buffers of the same name are carried over
+    was: type | None = (
+        None  # where no class tells that it ran: the class that must stand there still
+    )
 
     def lines(self, place: Place) -> list[str]:
         here = place.spelled(self.path)
@@ -113,8 +118,10 @@ class Assign(Edit):
         if self.once:
             lines += [
                 f"if isinstance({here}, {callee(self.new)}):",
-                f'    raise RuntimeError("{self.path} is a {self.once} already: run this on a fresh model")',
+                f"    raise RuntimeError({quoted(f'{self.path} is {an(self.once)} already: {_FRESH}')})",
             ]
+        if self.was is not None:
+            lines += _still_was(place, here, self.path, self.was)
         reads = sum(isinstance(n, ast.Name) and n.id == "old" for n in ast.walk(self.new.tree))
         if (
             reads > len(self.literals) + 1 and here.count(".") > 1
@@ -140,14 +147,17 @@ class Bulk(Edit):
     moded: bool = False
     once: str = ""
     keep: bool = False
+    was: type | None = None
 
     def lines(self, place: Place) -> list[str]:
         lines = []
         if self.once:
             lines += [
                 f"if any(isinstance(m, {callee(self.new)}) for m in {place.variable}.modules()):",
-                f'    raise RuntimeError("there is a {self.once} already: run this on a fresh model")',
+                f'    raise RuntimeError("there is {an(self.once)} already: {_FRESH}")',
             ]
+        if self.was is not None:
+            lines += _still_was(place, place.spelled(self.paths[0]), self.paths[0], self.was)
         if self.cls is not None:
             place.need(*class_imports(self.cls))
             value = place.made(self, "module")
@@ -214,7 +224,7 @@ class InsertChild(Edit):
         place.need("from collections import OrderedDict", "from torch import nn")
         here = place.spelled(self.path)
         put = [
-            f'    if name == "{self.anchor}":',
+            f"    if name == {quoted(self.anchor)}:",
             f'        layers["{self.name}"] = {place.made(self, here)}',
         ]
         keep = ["    layers[name] = layer"]
@@ -255,6 +265,18 @@ class NewModule:
     zero: bool = False  # its weight starts at zero
 
 
+_FRESH = "run this on a fresh model"
+
+
+def _still_was(place: Place, here: str, path: str, cls: type) -> list[str]:
+    """A check in front of what changes a module in place: a second run would find another class."""
+    place.need(*class_imports(cls))
+    return [
+        f"if type({here}) is not {spell(cls)}:",
+        f"    raise RuntimeError({quoted(f'{path} is changed already: {_FRESH}')})",
+    ]
+
+
 def callee(expr: Expression) -> str:
     """The text of what an expression calls."""
     body = expr.tree.body
@@ -263,7 +285,7 @@ def callee(expr: Expression) -> str:
 
 def quoted(text: str) -> str:
     """A string literal with double quotes."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return json.dumps(text, ensure_ascii=False)  # the same escapes as Python's own
 
 
 def class_imports(cls: type) -> list[str]:

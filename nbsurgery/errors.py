@@ -66,13 +66,20 @@ class EngineError(SurgeryError):
     """Graphviz could not be run, failed, or ran longer than its time limit."""
 
 
+def an(word: str) -> str:
+    """A word with its article: ``"a list"``, ``"an int"``."""
+    spoken = word[:1] in "FHLMNRSX" and word[1:2].isupper()  # an LSTM, an RNN
+    return f"{'an' if spoken or word[:1] in 'aeiouAEIO' else 'a'} {word}"
+
+
 def nearest(name: str, names: Iterable[str], count: int = 3) -> str:
     """Say which known names are closest to a wrong one, as the tail of a message.
 
     Returns:
         ``"; nearest: 'layer1', 'layer2'"``, or an empty string when nothing is close.
     """
-    names = list(dict.fromkeys(names))
+    names = list(dict.fromkeys(n for n in names if isinstance(n, str)))
+    name = name if isinstance(name, str) else ""
     close = difflib.get_close_matches(name, names, n=count, cutoff=0.5)
     if not close:  # a last part that is right is worth more than a spelling that is near
         tail = name.rpartition(".")[2]

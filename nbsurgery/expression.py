@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import functools
 import sys
 import types
@@ -19,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .errors import StepError, nearest
+from .errors import StepError, an, nearest
 
 _KNOWN = {"torch": torch, "nn": nn, "F": F}
 _IMPORTS = {
@@ -71,6 +72,17 @@ class Expression:
             for n in ast.walk(self.tree)
         )
 
+    def reaches_into(self, old: Any) -> bool:
+        """Whether more than numbers and texts of ``old`` is read: what it holds could be written."""
+        plain = (bool, int, float, str, tuple, type(None))
+        return any(
+            isinstance(n, ast.Attribute)
+            and isinstance(n.value, ast.Name)
+            and n.value.id == "old"
+            and not isinstance(getattr(old, n.attr, None), plain)
+            for n in ast.walk(self.tree)
+        )
+
     @property
     def short(self) -> str:
         """What to call the new thing in a comment: ``nn.GELU`` for ``nn.GELU()``."""
@@ -96,7 +108,9 @@ def parse(new: Any) -> Expression:
     text = source_of(new) if not isinstance(new, str) else new.strip()
     try:
         tree = ast.parse(text, mode="eval")
-    except SyntaxError as error:
+        compile(tree, "<new>", "eval")  # finds what only parses, such as a yield
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as raised:
+        error = raised if isinstance(raised, SyntaxError) else SyntaxError(str(raised))
         raise StepError(
             f"{text!r} is not one Python expression ({error.msg}); "
             "write what makes the new module, such as nn.Linear(old.in_features, 10)"
@@ -117,13 +131,17 @@ def source_of(new: Any) -> str:
         if text is not None:
             return text
         raise StepError(
-            f"a {type(new).__name__} object has no source text of its own; pass the text that "
+            f"{an(type(new).__name__)} object has no source text of its own; pass the text that "
             f"makes it, such as 'nn.{type(new).__name__}(...)'"
         )
     if isinstance(new, (types.FunctionType, types.BuiltinFunctionType)):
+        if new.__name__ == "<lambda>":
+            raise StepError(
+                "a lambda has no name that code could call; define it with def in a cell and pass that"
+            )
         return spell(new)
     raise StepError(
-        f"new is a {type(new).__name__}; pass source text such as 'nn.Linear(old.in_features, 10)'"
+        f"new is {an(type(new).__name__)}; pass source text such as 'nn.Linear(old.in_features, 10)'"
     )
 
 
@@ -201,17 +219,16 @@ def evaluate(expr: Expression, old: Any, namespace: Mapping[str, Any]) -> Any:
         StepError: The expression fails; says with what.
     """
     names = {n: resolve(n, namespace) for n in expr.free if n != "old"}
-    names["old"] = old
     code = compile(expr.tree, "<new>", "eval")
     state = torch.get_rng_state()
     try:
         try:
             with torch.device("meta"), torch.no_grad():
-                return eval(code, dict(names))
+                return eval(code, {**names, "old": _spare(expr, old, "meta")})
         except Exception:
             with torch.no_grad():
-                return eval(code, dict(names))
-    except Exception as error:
+                return eval(code, {**names, "old": _spare(expr, old)})
+    except (Exception, SystemExit) as error:
         raise StepError(
             f"{expr.text!r} fails: {type(error).__name__}: {error}" + _old_hint(error, old)
         ) from error
@@ -219,14 +236,28 @@ def evaluate(expr: Expression, old: Any, namespace: Mapping[str, Any]) -> Any:
         torch.set_rng_state(state)
 
 
-def _old_hint(error: Exception, old: Any) -> str:
+def _spare(expr: Expression, old: Any, device: str | None = None) -> Any:
+    """A copy of the replaced module, where the text could change it; its weights without data on meta."""
+    if not isinstance(old, nn.Module) or not (expr.whole_old or expr.reaches_into(old)):
+        return old
+    memo: dict[int, Any] = {}
+    tensors = (*old.parameters(), *old.buffers()) if device else ()
+    for t in tensors:
+        spare = torch.empty_like(t, device=device, requires_grad=False)
+        memo[id(t)] = nn.Parameter(spare, t.requires_grad) if isinstance(t, nn.Parameter) else spare
+    return copy.deepcopy(old, memo)
+
+
+def _old_hint(error: BaseException, old: Any) -> str:
+    if isinstance(error, AttributeError) and isinstance(error.obj, types.ModuleType):
+        return nearest(error.name, dir(error.obj))
     if (
         isinstance(error, AttributeError)
         and old is not None
         and "object has no attribute" in str(error)
     ):
         own = [k for k in vars(old) if not k.startswith("_") and k != "training"]
-        return f"; old is a {type(old).__name__} with {', '.join(own[:8])}" if own else ""
+        return f"; old is {an(type(old).__name__)} with {', '.join(own[:8])}" if own else ""
     return ""
 
 

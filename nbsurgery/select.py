@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import nn
 
-from nbsurgery.errors import SelectionError, nearest
+from nbsurgery.errors import SelectionError, an, nearest
 from nbsurgery.graph import Graph, Node
 
 _ALLOWED = (
@@ -313,7 +313,7 @@ class _Selector:
 
     def _wrong_kind(self, where: Any) -> SelectionError:
         return SelectionError(
-            f"a {type(where).__name__} ({repr(where)[:60]}) selects nothing; pass {_ALLOWED}"
+            f"{an(type(where).__name__)} ({repr(where)[:60]}) selects nothing; pass {_ALLOWED}"
         )
 
     # -- modules ----------------------------------------------------------------------------
@@ -349,7 +349,7 @@ class _Selector:
                 found.add(path)
             elif len(ids) == 1:
                 raise SelectionError(
-                    f"{node.name!r} is a {node.kind} ({node.type}), not a module; "
+                    f"{node.name!r} is {an(node.kind)} ({node.type}), not a module; "
                     "this needs a module, a class or a path"
                 )
         return found

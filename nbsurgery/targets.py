@@ -6,6 +6,7 @@ or a list of these.
 
 from __future__ import annotations
 
+import builtins
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 from torch import nn
 
 from .draft import Draft
-from .errors import SelectionError, StepError, nearest
+from .errors import SelectionError, StepError, an, nearest
 from .graph import Graph, Node
 from .select import execution_order, is_glob, known_names, select
 
@@ -80,8 +81,10 @@ def class_of(where: Any, namespace: Mapping[str, Any]) -> type | None:
     """The class that an encoded `where` names, or ``None``."""
     if not (isinstance(where, Mapping) and "class" in where):
         return None
-    home, _, name = where["class"].rpartition(".")
-    if (
+    home, _, name = str(where["class"]).rpartition(".")
+    if not home and name in vars(builtins):
+        found = getattr(builtins, name)
+    elif (
         home == "__main__"
         or name in namespace
         and getattr(namespace[name], "__module__", "") == home
@@ -90,7 +93,7 @@ def class_of(where: Any, namespace: Mapping[str, Any]) -> type | None:
     else:
         try:
             found = getattr(importlib.import_module(home), name, None)
-        except ImportError:
+        except (ImportError, ValueError):
             found = None
     if not isinstance(found, type):
         raise SelectionError(f"the class {where['class']!r} cannot be found; is it defined here?")
@@ -106,6 +109,8 @@ def resolve(draft: Draft, where: Any) -> list[Target]:
     Raises:
         SelectionError: Nothing matches; the nearest names are offered.
     """
+    if where in ("", []):
+        raise SelectionError("an empty name or list selects nothing; name a node, scope or module")
     ids: dict[str, None] = {}
     single: set[str] = set()
     for item in where if isinstance(where, list) else [where]:
@@ -168,7 +173,7 @@ def _ids(draft: Draft, where: Any) -> tuple[list[str], bool]:
         return [n.id for n in calls], False
     if not isinstance(where, str):
         raise SelectionError(
-            f"a {type(where).__name__} selects nothing; pass a name, a glob such as "
+            f"{an(type(where).__name__)} selects nothing; pass a name, a glob such as "
             "'layer*.*.relu', a class, a node, a module or a list of these"
         )
     paths = {n.target for n in draft.live_nodes() if n.kind == "module"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import keyword
 import re
+import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ import torch
 from torch import nn
 
 from ..draft import Draft
-from ..errors import StepError
+from ..errors import StepError, an
 from ..expression import Expression, evaluate, moded, parse
 from ..graph import Node
 
@@ -81,6 +82,7 @@ class Operation:
     name: str = ""
     order: int = 100
     takes: tuple[str, ...] | None = None  # names of its arguments; None where any will do
+    nones: bool = False  # whether None is a value of its arguments
     neutral: bool = False  # it changes no number: what earlier steps promise still holds
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
@@ -127,10 +129,31 @@ def new_module(draft: Draft, text: Any, old: nn.Module | None) -> tuple[Expressi
         raise StepError(f"{expr.text!r} is a class; call it: {expr.text}()")
     if not callable(made):
         raise StepError(
-            f"{expr.text!r} gives a {type(made).__name__}, not a module or a function; "
+            f"{expr.text!r} gives {an(type(made).__name__)}, not a module or a function; "
             "write for example nn.Linear(old.in_features, 10)"
         )
+    if expr.text == "old":
+        raise StepError("old alone is what stands there already; say what becomes of it")
+    if not isinstance(made, nn.Module) and not _named(expr, made):
+        raise StepError(
+            f"{expr.text!r} makes a function without a name that code could call; define it with def "
+            "in a cell and give its name"
+        )
     return expr, made
+
+
+def _named(expr: Expression, made: Any) -> bool:
+    """Whether code can call a function by the text that gave it."""
+    body = expr.tree.body
+    if isinstance(getattr(made, "__self__", None), nn.Module):
+        return True  # a method of a new module
+    while isinstance(body, ast.Attribute):
+        body = body.value
+    if not isinstance(body, ast.Name):
+        return False
+    if isinstance(made, types.FunctionType):
+        return made.__name__ != "<lambda>" and "<locals>" not in made.__qualname__
+    return bool(getattr(made, "__module__", None)) or isinstance(made, types.BuiltinFunctionType)
 
 
 def suffix_for(draft: Draft, made: Any, path: str) -> str:

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import nn
 
 from ..claims import SameOutput
+from ..coupling import Coupled, coupled
 from ..draft import Draft, is_head
 from ..edits import Assign, Edit, Place
-from ..errors import StepError
+from ..errors import StepError, an
 from ..expression import parse
 from ..graph import Node
 from ..targets import resolve, spelled_where
@@ -87,12 +89,58 @@ class Widen(Edit):
         ]
 
 
+@dataclass(frozen=True)
+class WidenNorm(Edit):
+    """A BatchNorm made anew for another number of features; what fits of its state stays."""
+
+    path: str
+    features: int
+
+    def lines(self, place: Place) -> list[str]:
+        place.need("import torch", "from torch import nn")
+        norm = place.model.get_submodule(self.path)
+        here = place.spelled(self.path)
+        options = [f"{k}=old.{k}" for k, v in _NORM.items() if getattr(norm, k) != v]
+        kept = min(self.features, norm.num_features)
+        names = [n for n in ("weight", "bias", "running_mean", "running_var")
+                 if getattr(norm, n, None) is not None]  # fmt: skip
+        lines = [
+            f"old = {here}",
+            f"new = nn.{type(norm).__name__}({', '.join([str(self.features), *options])})",
+            "new.train(old.training)",
+        ]
+        if names:
+            listed = ", ".join(f'"{n}"' for n in names)
+            lines += [
+                "with torch.no_grad():",
+                f"    for name in ({listed}):",
+                f"        getattr(new, name)[:{kept}] = getattr(old, name)[:{kept}]",
+            ]
+        return [*lines, place.assigned(self.path, "new")]
+
+
+_NORM = {"eps": 1e-05, "momentum": 0.1, "affine": True, "track_running_stats": True}
+
+
+def widen_norm(draft: Draft, step: int, path: str, features: int) -> None:
+    """Give a BatchNorm another number of features."""
+    norm = draft.module(path)
+    if not type(norm).__module__.startswith("torch.nn"):
+        raise StepError(
+            f"{path!r}, {an(type(norm).__name__)}, must follow; no rule is known for it"
+        )
+    with torch.device("meta"):
+        made = type(norm)(features, **{k: getattr(norm, k) for k in _NORM})
+    comment = f"{path}: {norm.num_features} → {features} features"
+    draft.assign(WidenNorm(step, comment, path, features), path, made, type(norm).__name__)
+
+
 class Channels(Operation):
     """Change ``inputs`` or ``outputs`` of a convolution or a linear layer."""
 
     name = "channels"
     order = 15
-    takes = ("where", "inputs", "outputs", "weights")
+    takes = ("where", "inputs", "outputs", "weights", "follow")
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if len(nodes) != 1 or nodes[0].kind != "module" or nodes[0].child is not None:
@@ -102,11 +150,17 @@ class Channels(Operation):
             return []
         ins, outs = widths(layer)
         where = {"where": nodes[0].target}
+        head = is_head(draft, nodes[0].target)
+        follow = () if head else (
+            Field("follow", "Others follow", "bool", True, (),
+                  "normalisations, additions and the layers that read it change as well"),
+        )  # fmt: skip
         return [
             Offer("channels", "Change the outputs", "Change",
                   (Field("outputs", "Outputs", "int", outs),
-                   Field("weights", "Weights", "choice", "new", ("new", "zero"),
-                         "new: all drawn anew; zero: the old rows stay, new rows are zero")), where, 1),
+                   Field("weights", "Weights", "choice", "new" if head else "zero", ("new", "zero"),
+                         "new: all drawn anew; zero: the old rows stay, new rows are zero"),
+                   *follow), where, 1),
             Offer("channels", "Change the inputs", "Change",
                   (Field("inputs", "Inputs", "int", ins),
                    Field("weights", "Weights", "choice", "zero", POLICIES,
@@ -123,7 +177,8 @@ class Channels(Operation):
                 not isinstance(value, int) or isinstance(value, bool) or value < 1
             ):
                 raise StepError(f"{name} is {value!r}; it must be a whole number of at least 1")
-        policy = arguments.get("weights") or ("zero" if ins is not None else "new")
+        follow = bool(arguments.get("follow"))
+        policy = arguments.get("weights") or ("zero" if ins is not None or follow else "new")
         if policy not in POLICIES:
             raise StepError(f"weights={policy!r} is no policy; take one of {', '.join(POLICIES)}")
         for target in targets:
@@ -133,9 +188,40 @@ class Channels(Operation):
                     "same for every call: name the module"
                 )
             if target.path is None:
-                raise StepError(f"{target.node.name!r} is a {target.node.kind}; it has no channels")
+                raise StepError(
+                    f"{target.node.name!r} is {an(target.node.kind)}; it has no channels"
+                )
+            others = self._others(draft, target.path, outs, follow)
             self._change(draft, step, target.path, ins, outs, policy)
+            for path in others.norms:
+                widen_norm(draft, step, path, outs)
+            for path in others.outputs:
+                self._change(draft, step, path, None, outs, policy)
+            for path in others.inputs:
+                self._change(draft, step, path, outs, None, policy)
         return len(targets)
+
+    def _others(self, draft: Draft, path: str, outs: int | None, follow: bool) -> Coupled:
+        """What must follow a change of the outputs.
+
+        Raises:
+            StepError: Something must, and was not asked to; or it cannot.
+        """
+        layer = draft.module(path)
+        if outs is None or not isinstance(layer, (*CONVS, nn.Linear)) or widths(layer)[1] == outs:
+            return Coupled()
+        try:
+            found = coupled(draft, path)
+        except StepError:
+            if follow:
+                raise
+            return Coupled()  # no rule: the run on the example will tell
+        if found and not follow:
+            raise StepError(
+                f"with {outs} outputs of {path!r}, {len(found.paths)} other layers must follow: {found}; "
+                "pass follow=True to change them too"
+            )
+        return found
 
     def text(self, arguments: Mapping[str, Any]) -> str:
         parts = [
@@ -154,7 +240,7 @@ class Channels(Operation):
             ]
             hint = f"; inside it are {', '.join(f'{path}.{n}' for n in inner[:3])}" if inner else ""
             raise StepError(
-                f"{path!r} is a {type(layer).__name__}; channels takes convolutions and linear "
+                f"{path!r} is {an(type(layer).__name__)}; channels takes convolutions and linear "
                 f"layers{hint}"
             )
         if getattr(layer, "groups", 1) != 1:
@@ -209,7 +295,10 @@ class Channels(Operation):
             unit = "outputs" if isinstance(layer, nn.Linear) else "output channels"
             if is_head(draft, path):
                 unit = "classes"
-            rest = "new weights" if policy == "new" else "the old rows stay, new rows start at zero"
+            kept = "the old rows stay, new rows start at zero"
+            if outs < old_outs:
+                kept = f"the first {outs} stay"
+            rest = "new weights" if policy == "new" else kept
             return f"{path}: {old_outs} → {outs} {unit}, {rest}"
         unit = "inputs" if isinstance(layer, nn.Linear) else "input channels"
         both = f"; {old_outs} → {outs} outputs" if outs != old_outs else ""

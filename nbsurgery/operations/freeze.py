@@ -13,7 +13,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from ..claims import SameOutput
 from ..draft import Draft
 from ..edits import Edit, Place, class_imports
-from ..errors import StepError
+from ..errors import StepError, an
 from ..expression import spell
 from ..graph import Node
 from ..targets import call_name, one, resolve, spelled_where
@@ -148,7 +148,7 @@ class FreezeOperation(Operation):
                 elif t.node.kind == "module":
                     modules.append(t.node.target)
                 else:
-                    raise StepError(f"{t.node.name!r} is a {t.node.kind}; it has no weights")
+                    raise StepError(f"{t.node.name!r} is {an(t.node.kind)}; it has no weights")
             modules = _outermost(modules)
             words = _listed([*modules, *tensors])
         modules = [p for p in modules if self._parameters(draft, p)]

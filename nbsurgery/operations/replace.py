@@ -144,7 +144,7 @@ class Replace(Operation):
             Assign(
                 step, comment, target.path, expr,
                 literals(draft, target.path, expr, old, made), suffix_for(draft, made, target.path), is_moded(made), nests(expr, made, old),
-                bool(kept),
+                bool(kept), _was(expr, made, old),
             ),
             target.path,
             made,
@@ -179,7 +179,7 @@ class Replace(Operation):
             comment += f"; {_and(kept)} kept"
         bulk = Bulk(
             step, comment, paths, expr, cls, suffix_for(draft, made, paths[0]), is_moded(made),
-            nests(expr, made, first), bool(kept),
+            nests(expr, made, first), bool(kept), _was(expr, made, first),
         )  # fmt: skip
         earlier = list(draft.edits)
         for target in targets:
@@ -279,7 +279,18 @@ def _strict(draft: Draft, where: Any, found: list[Target]) -> None:
 
 def nests(expr: Expression, made: Any, old: nn.Module) -> str:
     """The class to check for where a second run would wrap the wrapper."""
-    return expr.callee if expr.whole_old and isinstance(made, nn.Module) else ""
+    return expr.callee if _wraps(expr, made) and type(made).__name__ == expr.callee else ""
+
+
+def _was(expr: Expression, made: Any, old: nn.Module) -> type | None:
+    """The class to check for where a function such as ``weight_norm(old)`` changes what it is given."""
+    if _wraps(expr, made) and type(made).__name__ != expr.callee and type(made) is not type(old):
+        return type(old)
+    return None
+
+
+def _wraps(expr: Expression, made: Any) -> bool:
+    return expr.whole_old and isinstance(made, nn.Module)
 
 
 def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..draft import Draft
 from ..edits import Edit, Place
-from ..errors import StepError
+from ..errors import StepError, an
 from ..graph import Node
 from ..targets import resolve, spelled_where
 from .base import Offer, Operation, need
@@ -54,7 +54,9 @@ class ResetParameters(Operation):
         targets = resolve(draft, need(arguments, "where", self.name))
         for target in targets:
             if target.node.kind != "module":
-                raise StepError(f"{target.node.name!r} is a {target.node.kind}; it has no weights")
+                raise StepError(
+                    f"{target.node.name!r} is {an(target.node.kind)}; it has no weights"
+                )
             path = target.node.target
             if not _resettable(draft, path):
                 raise StepError(f"{path!r} holds no layer that can draw its weights anew")

@@ -41,6 +41,10 @@ class Tap(Operation):
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
         wanted = _wanted(arguments)
         keep = arguments.get("output") or None
+        if keep is not None and not isinstance(keep, str):
+            raise StepError(
+                f"output={keep!r} is no key; keep the output under a text such as 'out'"
+            )
         if draft.graph.root.output is None:
             raise StepError("the run of this model failed, so there is no output to change")
         if keep in wanted.values():
@@ -101,8 +105,16 @@ def _key(name: str) -> str:
 def _wanted(arguments: Mapping[str, Any]) -> dict[Any, str]:
     """Call name → key, from a dict, a list of names, or a list with a text of keys."""
     nodes = need(arguments, "nodes", "tap")
+    if not nodes:
+        raise StepError("tap needs at least one node, such as {'layer1': 'c2'}")
     if isinstance(nodes, Mapping):
-        return dict(nodes)
+        keys = [str(k) if type(k) is int else k for k in nodes.values()]
+        for key in keys:
+            if not isinstance(key, str) or not key:
+                raise StepError(f"{key!r} is no key; a value is tapped under a text such as 'c2'")
+        if len(set(keys)) != len(keys):
+            raise StepError(f"each tapped value needs a key of its own; given are {keys}")
+        return dict(zip(nodes, keys, strict=True))
     nodes = [
         n["call"] if isinstance(n, Mapping) else n
         for n in (nodes if isinstance(nodes, list) else [nodes])
@@ -112,7 +124,7 @@ def _wanted(arguments: Mapping[str, Any]) -> dict[Any, str]:
     if len(keys) != len(nodes):
         raise StepError(f"{len(nodes)} values are tapped, and {len(keys)} keys given: {text!r}")
     if len(set(keys)) != len(keys):
-        raise StepError(f"each tapped value needs a key of its own, and {text!r} repeats one")
+        raise StepError(f"each tapped value needs a key of its own; given are {keys}")
     return dict(zip(nodes, keys, strict=True))
 
 

@@ -203,7 +203,7 @@ def _exec(code, module, filename, text, times) -> Exception | None:
     """Run the code once; a further run may stop with an error, which is returned."""
     try:
         exec(code, module.__dict__)  # noqa: S102  the text is what this package is about
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise StepError(quoted(error, filename, text)) from error
     for _ in range(times - 1):
         try:

@@ -1,0 +1,134 @@
+"""The session's laws: do, undo, redo, toggle, drop, move, save, load; a refusal changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import nbsurgery as nbs
+from nbsurgery.session import Session
+
+from tests.session.laws import state_of
+
+
+class Small(nn.Module):
+    """A bit of everything that an edit meets."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+        self.bn = nn.BatchNorm2d(8)
+        self.depth = nn.Conv2d(8, 8, 3, padding=1, groups=8)
+        self.fc = nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = F.relu(self.bn(self.conv(x)))
+        x = x + self.depth(x)
+        return self.fc(x.mean((2, 3)))
+
+
+def doubled(x):
+    """A function of a notebook."""
+    return x * 2
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    torch.manual_seed(0)
+    space = {"doubled": doubled, "weight_norm": nn.utils.parametrizations.weight_norm}
+    return Session(Small().eval(), (torch.randn(2, 3, 8, 8),), namespace=space)
+
+
+@pytest.fixture(autouse=True)
+def clean(session):
+    yield
+    while session.can_undo:
+        session.undo()
+
+
+REFUSED = [
+    ("nope", {}, "no operation 'nope'"),
+    (None, {}, "no operation None"),
+    ("replace", None, "arguments are a dict"),
+    ("replace", {}, "needs 'where'"),
+    ("replace", {"where": "fc"}, "needs 'new'"),
+    ("replace", {"where": "fd", "new": "nn.ReLU()"}, "nearest: 'fc'"),
+    ("replace", {"where": "fc", "new": "nn.ReLU()", "wher": 1}, "takes no 'wher'"),
+    ("replace", {"where": "fc", "new": "nn.Linear("}, "not one Python expression"),
+    ("replace", {"where": "fc", "new": "(yield)"}, "not one Python expression"),
+    ("replace", {"where": "fc", "new": "nn.Liner(3, 4)"}, "nearest: 'Linear'"),
+    ("replace", {"where": "fc", "new": "Linear(3, 4)"}, "did you mean nn.Linear"),
+    ("replace", {"where": "fc", "new": "exit()"}, "SystemExit"),
+    ("replace", {"where": "fc", "new": "3"}, "gives an int"),
+    ("replace", {"where": "fc", "new": "old"}, "what stands there already"),
+    ("replace", {"where": "fc", "new": "lambda x: x"}, "without a name"),
+    ("replace", {"where": "fc", "new": lambda x: x}, "a lambda has no name"),
+    ("replace", {"where": "fc", "new": "nn.Linear(9, 5)"}, r"\(2, 8\) meets weight \(5, 9\)"),
+    ("replace", {"where": "bn", "new": "nn.Identity()", "call": 9}, "called once"),
+    ("replace", {"where": "bn", "new": "nn.Identity()", "call": True}, "called once"),
+    ("replace", {"where": {"class": 3}, "new": "nn.Identity()"}, "cannot be found"),
+    ("replace", {"where": {"class": "int"}, "new": "nn.Identity()"}, "no module of the class int"),
+    ("insert", {"new": "nn.ReLU()", "after": []}, "an empty name or list"),
+    ("insert", {"new": "nn.ReLU()", "after": "bn", "before": "bn"}, "not both"),
+    ("cut", {"after": {"call": 3}}, "no call is named 3"),
+    ("cut", {"after": ""}, "an empty name or list"),
+    ("tap", {"nodes": {}}, "at least one node"),
+    ("tap", {"nodes": {"bn": None}}, "None is no key"),
+    ("tap", {"nodes": {"bn": "a", "conv": "a"}}, "a key of its own"),
+    ("tap", {"nodes": [nn.Conv2d]}, "one for each value"),
+    ("tap", {"nodes": {"bn": "a"}, "output": 3}, "output=3 is no key"),
+    ("channels", {"where": "conv", "inputs": 0}, "at least 1"),
+    ("channels", {"where": "conv", "inputs": "4"}, "at least 1"),
+    ("channels", {"where": "conv", "inputs": 4, "weights": "zeroo"}, "no policy"),
+    ("set", {"where": "conv", "stride": object()}, "stride is an object"),
+    ("set", {"where": "conv", "strid": 2}, "nearest: 'stride'"),
+    ("freeze", {"where": "x"}, "'x' is an input"),
+]
+
+
+@pytest.mark.parametrize("operation, arguments, said", REFUSED)
+def test_a_refusal_says_why_and_changes_nothing(session, operation, arguments, said):
+    session.do("remove", {"where": "depth"})
+    before, code, recipe = state_of(session.model), session.code, session.recipe
+    with pytest.raises(nbs.SurgeryError, match=said):
+        session.do(operation, arguments)
+    assert state_of(session.model) == before
+    assert (session.code, session.recipe) == (code, recipe)
+    session.undo()
+    assert not session.steps
+
+
+def test_numbers_of_other_libraries_are_plain_in_the_recipe(session):
+    numpy = pytest.importorskip("numpy")
+    session.do("set", {"where": "bn", "eps": numpy.float64(0.5)})
+    session.do("channels", {"where": "fc", "outputs": 3})
+    assert session.recipe[0].arguments["eps"] == 0.5
+    session.do("set", {"where": "bn", "momentum": None})
+    assert "momentum = None" in session.code
+
+
+def test_what_changes_in_place_is_tried_on_a_spare_copy(session):
+    before = {k: v.clone() for k, v in session.model.state_dict().items()}
+    session.preview("replace", {"where": "fc", "new": "old.requires_grad_(False)"})
+    session.preview("replace", {"where": "fc", "new": "nn.Sequential(old.double())"})
+    session.preview(
+        "replace", {"where": "fc", "new": "nn.init.zeros_(old.weight) is None or nn.Linear(8, 2)"}
+    )
+    assert all(p.requires_grad and p.dtype == torch.float32 for p in session.model.parameters())
+    assert all(p.requires_grad for p in session.original.parameters())
+    assert all(torch.equal(v, before[k]) for k, v in session.model.state_dict().items())
+
+
+def test_a_wrapper_that_is_a_function_stops_a_second_run(session):
+    session.do("replace", {"where": "fc", "new": "weight_norm(old)"})
+    space = {"model": session.build(), "nn": nn}
+    assert type(space["model"].fc).__name__ == "ParametrizedLinear"
+    with pytest.raises(RuntimeError, match="fc is changed already"):
+        exec(session.code, space)
+
+
+def test_same_padding_is_a_word_that_convolutions_take(session):
+    session.do("set", {"where": "conv", "padding": "same"})
+    assert session.build().conv.padding == "same"
