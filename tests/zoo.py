@@ -21,6 +21,49 @@ import warnings
 CHECKS = ("same", "batch", "size", "train")
 
 
+def peers(make, given):
+    """Which other tools take the model without an error, each on a fresh copy; none if not installed."""
+    import torch
+
+    def fx(model, args, kwargs):
+        torch.fx.symbolic_trace(model)
+
+    def features(model, args, kwargs):
+        from torchvision.models.feature_extraction import get_graph_node_names
+
+        get_graph_node_names(model, suppress_diff_warning=True)
+
+    def export(model, args, kwargs):
+        torch.export.export(model, args, kwargs)
+
+    def view(model, args, kwargs):
+        from torchview import draw_graph
+
+        draw_graph(model, input_data=args or kwargs, expand_nested=True)
+
+    def vista(model, args, kwargs):
+        import torchvista.tracer
+
+        torchvista.tracer.trace_model(model, args or kwargs)
+
+    def lens(model, args, kwargs):
+        import torchlens
+
+        torchlens.trace(model, args[0] if args else kwargs)
+
+    found = {}
+    for tool in (fx, features, export, view, vista, lens):
+        try:
+            torch.manual_seed(0)
+            tool(make().eval(), *given(2))
+            found[tool.__name__] = True
+        except ImportError:
+            found[tool.__name__] = None
+        except Exception:  # noqa: BLE001 an error is the answer
+            found[tool.__name__] = False
+    return found
+
+
 def work(names):
     """Measure models one after the other; a JSON line for each."""
     warnings.simplefilter("ignore")
@@ -39,7 +82,10 @@ def work(names):
             groups[group] = GROUPS[group]()
         print(json.dumps({"start": entry}), flush=True)
         try:
-            line = measure(capture, *groups[group][name])
+            make, inputs = groups[group][name]
+            line = measure(capture, make, inputs)
+            if os.environ.get("ZOO_PEERS"):
+                line["peers"] = peers(make, inputs)
         except Exception as error:  # noqa: BLE001 the sweep goes on, whatever a model does
             line = {"failed": f"{type(error).__name__}: {error}"[:300]}
         print(json.dumps({"model": entry, **line}), flush=True)
@@ -206,19 +252,38 @@ def table(results):
         cells.append(str(sum(v == "wrong" for v in verdicts)))
         cells.append(f"{statistics.median(r['ratio'] for r in good):.2f}" if good else "-")
         rows.append("| " + " | ".join(cells) + " |")
-    return "\n".join(rows)
+    return "\n".join(rows + peer_table(results))
+
+
+def peer_table(results):
+    """What other tools take without an error, of the same models in the same run."""
+    if not any("peers" in r for r in results):
+        return []
+    names = ["fx", "features", "export", "view", "vista", "lens"]
+    rows = ["", "| group | " + " | ".join(names) + " |", "|---" * 7 + "|"]
+    for group in dict.fromkeys(r["model"].partition(":")[0] for r in results):
+        mine = [r["peers"] for r in results if r["model"].startswith(f"{group}:") and "peers" in r]
+        cells = []
+        for name in names:
+            tried = [p[name] for p in mine if p[name] is not None]
+            cells.append(f"{sum(tried)}/{len(tried)}" if tried else "-")
+        rows.append(f"| {group} | " + " | ".join(cells) + " |")
+    return rows
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", nargs="*", help="groups, or group:model")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one model")
+    parser.add_argument("--peers", action="store_true", help="try other tools as well")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     if options.work:
         work(options.what)
         return
+    if options.peers:
+        os.environ["ZOO_PEERS"] = "1"
     from tests.zoo_models import GROUPS
 
     names = []

@@ -138,7 +138,17 @@ def spell(resolved: tuple[Frame, ...]) -> str:
         return ""
     lines[-1] = lines[-1][:stop]
     lines[0] = lines[0][column:]
-    return _test(" ".join(part.decode(errors="replace").strip() for part in lines))
+    text = _test(" ".join(part.decode(errors="replace").strip() for part in lines))
+    return text if len(lines) == 1 else _one_line(text)
+
+
+def _one_line(text: str) -> str:
+    """A call that its author wrote over several lines, as one would write it on one."""
+    try:
+        text = ast.unparse(ast.parse(text, mode="eval"))
+    except SyntaxError:
+        pass
+    return text if len(text) <= 100 else text[:99] + "…"
 
 
 def _test(text: str) -> str:
