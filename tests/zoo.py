@@ -207,7 +207,6 @@ def sweep(names, limit):
             text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
-        current = rest[0]
         while True:
             ready, _, _ = select.select([worker.stdout], [], [], limit)
             text = worker.stdout.readline() if ready else ""
@@ -215,14 +214,13 @@ def sweep(names, limit):
                 why = "worker ended" if ready else f"longer than {limit} s"
                 worker.kill()
                 worker.wait()
-                if rest:
-                    results.append({"model": current, "failed": why})
+                if rest:  # what was running, or what was about to
+                    results.append({"model": rest[0], "failed": why})
                     print(results[-1], flush=True)
-                    rest = rest[rest.index(current) + 1 :]
+                    rest = rest[1:]
                 break
             line = json.loads(text)
             if "start" in line:
-                current = line["start"]
                 continue
             results.append(line)
             print(line, flush=True)
