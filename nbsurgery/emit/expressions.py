@@ -68,6 +68,7 @@ class Writer:
         spelled: Other text that reads a node's value (``x[0]`` after ``x[0] += 1``), by node id.
         used: The attributes of the scope's own module that the text reads, with the paths below.
         passed_self: Whether the text hands ``self`` itself on.
+        copies: Whether the class takes over what it needs (and no more), or is a subclass.
         verbatim: Where the author's own expressions were printed: file, first and last line.
         handed_on: The reads of parameters (in the author's tree) that the text hands on by name.
         read_by_name: The names of those parameters.
@@ -88,6 +89,7 @@ class Writer:
         self.spelled: dict[str, str] = {}
         self.used: dict[str, set[str]] = {}
         self.passed_self = False
+        self.copies = True
         self.verbatim: list[tuple[source.File, int, int]] = []
         self.handed_on: set[ast.Name] = set()
         self.read_by_name: set[str] = set()
@@ -173,6 +175,21 @@ class Writer:
         if inner is None:
             raise self.refuse(f"its forward reads {path}, which lies outside of it")
         return self.inside(inner)
+
+    def needed_items(self, name: str) -> int | None:
+        """How many items of a container at the start are all that the text reads of it.
+
+        ``None`` where that is all of it, or not a plain container.
+        """
+        container = getattr(self.module, name, None)
+        plain = type(container) in (nn.Sequential, nn.ModuleList) and self.copies
+        if not plain or name in self.new:
+            return None
+        indices = [path.split(".")[1:2] for path in self.used.get(name, ())]
+        if not indices or not all(i and i[0].isdigit() for i in indices):
+            return None
+        count = max(int(i[0]) for i in indices) + 1
+        return count if count < len(container) else None
 
     def inside(self, inner: str) -> str:
         if not inner:

@@ -81,9 +81,12 @@ def print_class(
     apart: set[str] = set()
     for _ in range(_ROUNDS):
         decided = (forced, apart)
-        body = _Body(Writer(graph, scope, module, new, base), names, decided)
+        first = Writer(graph, scope, module, new, base)
+        first.copies = form == "copy"
+        body = _Body(first, names, decided)
         body.write()
         final = Writer(graph, scope, module, new, base)
+        final.copies = form == "copy"
         none_results(final)
         final.verbatim = (
             body.w.verbatim
@@ -392,9 +395,11 @@ class _Body:
 
     def _container(self, text: str) -> Any:
         value: Any = self.w.module
-        for part in text.split(".")[1:]:
+        parts = text.split(".")[1:]
+        for part in parts:
             value = getattr(value, part)
-        return value
+        count = self.w.needed_items(parts[0]) if len(parts) == 1 else None
+        return value if count is None else value[:count]
 
     # ------------------------------------------------------------------ names of variables
 
@@ -544,7 +549,9 @@ class _Class:
         if name in module._buffers:
             keep = ", persistent=False" if name in module._non_persistent_buffers_set else ""
             return f'self.register_buffer("{name}", {arg}.{name}{keep})'
-        return f"self.{name} = {arg}.{name}"
+        count = self.w.needed_items(name)  # what comes behind would stay as dead weight
+        part = "" if count is None else f"[:{count}]"
+        return f"self.{name} = {arg}.{name}{part}"
 
 
 def rename(value: Any, table: Mapping[str, str]) -> Any:

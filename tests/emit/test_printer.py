@@ -169,3 +169,15 @@ def test_calls_that_ran_other_operations_share_no_class():
     graph = capture(model, (torch.randn(2, 4),), {}, how="real")
     with pytest.raises(EmissionError, match="2 calls"):
         print_class(graph, graph.scopes["inner"], model.inner, name="P", arg="block")
+
+
+def test_the_end_of_a_container_that_nobody_reads_goes():
+    """Cut in the third of five layers that are called one by one: two stay behind."""
+    model, graph = captured("Stack")
+    calls = [n for n in graph.root.nodes if n.child]
+    scope = returning(graph.root, Ref(calls[2].id))
+    result = print_class(graph, scope, model, name="P", arg="model", base=graph)
+    assert "self.layers = model.layers[:3]" in result.text
+    assert body(result) == "for layer in self.layers:\n    x = layer(x)\nreturn x"
+    result = print_class(graph, scope, model, name="P", arg="model", base=graph, form="sub")
+    assert body(result) == "for layer in self.layers[:3]:\n    x = layer(x)\nreturn x"
