@@ -255,10 +255,22 @@ class Surgery(anywidget.AnyWidget):
         inputs: int | None = None,
         outputs: int | None = None,
         weights: str | None = None,
+        follow: bool = False,
         **options: Any,
     ) -> None:
-        """Change how many channels a layer reads or makes; `weights` says what becomes of the weights."""
+        """Change how many channels a layer reads or makes.
+
+        Args:
+            where: Convolutions or linear layers.
+            inputs: How many channels it shall read.
+            outputs: How many it shall make.
+            weights: What becomes of the weights: ``"zero"``, ``"mean"``, ``"sum"``, ``"repeat"``, ``"new"``.
+            follow: Change the normalisations, the other branches of additions and the layers that
+                read it as well; without it, a change that others must follow is refused.
+            **options: Further arguments of the operation.
+        """
         arguments = {"where": where, "inputs": inputs, "outputs": outputs, "weights": weights}
+        arguments["follow"] = follow or None
         self._do("channels", {**arguments, **options})
 
     def start(self, *, at: Any) -> None:
