@@ -47,6 +47,9 @@ _TORCH_STATE = frozenset(nn.Module().__dict__) | {
 }
 
 
+_FEW = 64  # numbers of a ``tolist()`` that are followed; more are taken as data
+
+
 class Tape:
     """Records one run of `root`. Filled by the hooks while `recording`, read by `freeze`."""
 
@@ -569,7 +572,7 @@ class Tape:
             return result
         mutated = [t for t, v in zip(tensors, before, strict=True) if version(t) != v]
         if plan.kind == "decide":
-            return self.decide_on_data(scope, plan, function, given, result)
+            return self.decide_on_data(scope, plan, tensors[0], given, result)
         if type(result) is torch.Tensor and not mutated:
             node = self.operation(scope, plan, function, given, named)
             return self.bind(scope, result, node, {id(t) for t in tensors})
@@ -679,7 +682,7 @@ class Tape:
         node.value = result
         return track(result, self, scope, node.id)
 
-    def decide_on_data(self, scope, plan, function, args, result) -> Any:
+    def decide_on_data(self, scope, plan, tensor, args, result) -> Any:
         """``if tensor.any()``, ``tensor.item()``: the run went on with a value of this data."""
         name = plan.target
         if name == "__bool__":
@@ -701,6 +704,9 @@ class Tape:
             node.glue = True
             node.value = result
             return track(result, self, scope, node.id)
+        if name == "tolist" and tensor.numel() <= _FEW:  # numbers that can be followed one by one
+            node.glue = True
+            return self.bind(scope, result, node, set())
         self.decide(scope, "constant", f"{name}()", self.digest(), node.id, node.frames)
         self.cloud(scope, "{where} leaves torch with ." + name + "()")
         self.place(scope, node.frames)

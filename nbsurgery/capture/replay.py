@@ -207,16 +207,14 @@ class _Run:
             self.taken[node.id] = _keep(out)
         for spec in self.guards.get(node.id, ()):
             now = _CHECKS[spec.kind](out)
+            if spec.kind == "int" and isinstance(spec.value, int):
+                now = int(now)
             if now != spec.value:
                 where = f" at {spec.source}" if spec.source else ""
                 raise ReplayRefused(
                     f"{spec.expression}{where} was {spec.value!r} in the recorded run and is {now!r} "
                     "for this input: the recording holds only while it stays"
                 )
-
-
-def _item(value):
-    return value.item() if isinstance(value, torch.Tensor) else value
 
 
 _COUNTED = frozenset(
@@ -227,7 +225,7 @@ _CHECKS = {
     "bool": lambda value: bool(value),
     "compare": lambda value: bool(value),
     "training": lambda value: bool(value),
-    "int": lambda value: int(_item(value)) if not isinstance(value, complex) else value,
+    "int": lambda value: value.item() if isinstance(value, torch.Tensor) else value,
     "range": lambda value: value,
     "iterate": lambda value: len(value),
     "dtype": lambda value: str(value).removeprefix("torch."),
