@@ -21,7 +21,9 @@ _ALL = (parameters, macs, memory)
 
 
 def annotate(graph: Graph, model: nn.Module) -> Graph:
-    """The same graph with facts on its nodes: ``params``, ``trainable``, ``macs``, ``activation_bytes``.
+    """The same graph with facts on its nodes.
+
+    They are ``params``, ``trainable``, ``macs`` and ``activation_bytes``.
 
     Leaf calls, parameters read and functions carry their own numbers; the call of a scope carries
     what its subtree has.

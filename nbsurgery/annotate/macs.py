@@ -1,8 +1,8 @@
 """``macs``: multiply-accumulates of layers and of matrix products written as functions.
 
 Counted from the recorded shapes: convolutions, linear layers, attention, recurrent layers, and the
-matrix products of torch (``matmul``, ``@``, ``bmm``, ``einsum``, ``F.linear``, …). Additions, biases,
-activations and normalisations are not multiply-accumulates. One MAC is two FLOPs.
+matrix products of torch (``matmul``, ``@``, ``bmm``, ``einsum``, ``F.linear``, …). Additions,
+biases, activations and normalisations are not multiply-accumulates. One MAC is two FLOPs.
 """
 
 from __future__ import annotations

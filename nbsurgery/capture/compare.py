@@ -1,4 +1,4 @@
-"""Two runs of one model compared: what a tracked number cannot see, such as ``table[x.shape[0]]``."""
+"""Two runs of one model compared: what tracked numbers cannot see, as in ``table[x.shape[0]]``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every patch of torch that the recording needs, put in and taken out again; nothing else patches."""
+"""Every patch of torch that the recording needs, put in and taken out; nothing else patches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is called with: checked before the run, made from a size, described after a failure."""
+"""What a model is called with: checked before the run, made from a size, told after a failure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def check(model: Any, args: tuple, kwargs: Mapping[str, Any]) -> None:
     """Refuse what cannot be captured, in words.
 
     Raises:
-        CaptureError: not a module, a class in place of an instance, a ScriptModule, a lazy module not
-            yet materialised, or arguments that its forward does not take.
+        CaptureError: not a module, a class in place of an instance, a ScriptModule, a lazy module
+            not yet materialised, or arguments that its forward does not take.
     """
     if isinstance(model, type):
         raise CaptureError(
@@ -31,8 +31,9 @@ def check(model: Any, args: tuple, kwargs: Mapping[str, Any]) -> None:
         )
     if isinstance(model, torch.jit.ScriptModule):
         raise CaptureError(
-            "this model is a ScriptModule: its forward is compiled TorchScript that Python never runs, "
-            "so nothing of it can be seen or edited; pass the Python model from before torch.jit"
+            "this model is a ScriptModule: its forward is compiled TorchScript that Python never "
+            "runs, so nothing of it can be seen or edited; pass the Python model from before "
+            "torch.jit"
         )
     lazy = [
         name
@@ -47,7 +48,8 @@ def check(model: Any, args: tuple, kwargs: Mapping[str, Any]) -> None:
     for name, value in [*enumerate(args), *kwargs.items()]:
         if inspect.isgenerator(value):
             raise CaptureError(
-                f"argument {name!r} is a generator, which a run would use up: pass a list or a tuple"
+                f"argument {name!r} is a generator, which a run would use up: "
+                "pass a list or a tuple"
             )
     signature = _signature(model)
     if signature is not None:
@@ -144,12 +146,15 @@ def _takes_indices(model: nn.Module) -> bool:
 
 
 def hint(model: nn.Module, tensors: list[torch.Tensor]) -> str:
-    """A sentence to add to a failure: inputs on another device, or of another dtype, than the model."""
+    """To add to a failure: inputs on another device or of another dtype than the model."""
     places = {str(p.device) for p in model.parameters()}
     given = {str(t.device) for t in tensors}
     if places and given and not places & given and "meta" not in places:
         model_place, input_place = min(places), min(given)
-        return f" The model is on {model_place} and its inputs are on {input_place}: move one to the other."
+        return (
+            f" The model is on {model_place} and its inputs are on {input_place}: "
+            "move one to the other."
+        )
     kinds = {p.dtype for p in model.parameters() if p.is_floating_point()}
     floats = {t.dtype for t in tensors if t.is_floating_point()}
     if kinds and floats and not kinds & floats:

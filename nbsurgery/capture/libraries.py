@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-# Functions that stay one call. Mask makers decide on the values of a mask, which holds for one input
-# only as long as they are opened, and for any when they are called.
+# Functions that stay one call. Mask makers decide on the values of a mask: opened, that holds for
+# one input only; called, for any.
 WHOLE: dict[str, tuple[str, ...] | None] = {
     "torchvision.ops": None,
     "transformers.masking_utils": (
@@ -30,13 +30,13 @@ WHOLE: dict[str, tuple[str, ...] | None] = {
     ),
 }
 
-# Objects that a forward makes and passes on: their constructor and methods are single calls, what is
-# inside is nobody's business.
+# Objects that a forward makes and passes on: their constructor and methods are single calls, what
+# is inside is nobody's business.
 CLOSED: dict[str, tuple[str, ...] | None] = {
     "transformers.cache_utils": None,
 }
 
-# Methods of theirs that change the object, and ways to name those that do not; any other is watched.
+# Methods of theirs that change the object, and how those begin that do not; any other is watched.
 CHANGES = frozenset({"update", "reorder_cache", "crop", "reset", "batch_repeat_interleave"})
 READS = ("get_", "is_", "has_", "max_")
 

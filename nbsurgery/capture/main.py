@@ -36,8 +36,8 @@ def capture(
     Args:
         model: Any module. Its mode, state, hooks and gradients are as before afterwards.
         args, kwargs: What it is called with.
-        how: ``"real"``, ``"fake"`` (shapes only, no numbers), or ``"auto"``: real where a forward pass
-            is cheap.
+        how: ``"real"``, ``"fake"`` (shapes only, no numbers), or ``"auto"``: real where a forward
+            pass is cheap.
 
     Returns:
         The run as a tree of scopes.
@@ -90,8 +90,8 @@ def _capture(model: nn.Module, args: tuple, kwargs: dict, how: str) -> Graph:
         return _attempt(model, args, kwargs, way)
     except ModelFailed as error:
         chosen = error
-    # Shapes alone fail on data (``.item()``), numbers fail for want of memory: try the other way. A model
-    # that fails on numbers fails: shapes alone would forgive what torch does not.
+    # Shapes alone fail on data (``.item()``), numbers fail for want of memory: try the other way. A
+    # model that fails on numbers fails: shapes alone would forgive what torch does not.
     if how == "auto" and (way == "fake" or _out_of_memory(chosen)) and not _meta(model, tensors):
         try:
             return _attempt(model, args, kwargs, "real" if way == "fake" else "fake")

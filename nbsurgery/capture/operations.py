@@ -66,7 +66,8 @@ PRODUCTS = frozenset(
     {
         "matmul", "__matmul__", "mm", "bmm", "mv", "dot", "linear", "addmm", "baddbmm", "addbmm",
         "addmv", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-        "conv_transpose3d", "scaled_dot_product_attention", "einsum", "multi_head_attention_forward",
+        "conv_transpose3d", "scaled_dot_product_attention", "einsum",
+        "multi_head_attention_forward",
     }
 )  # fmt: skip
 
@@ -90,8 +91,8 @@ class Plan:
     """How one torch function is recorded."""
 
     __slots__ = (
-        "always", "base", "glue", "inplace", "kind", "name", "operator", "operator_base", "setter", "skip",
-        "swapped", "target",
+        "always", "base", "glue", "inplace", "kind", "name", "operator", "operator_base", "setter",
+        "skip",         "swapped", "target",
     )  # fmt: skip
 
     def __init__(self, kind: str, name: str, target: Any):

@@ -159,7 +159,7 @@ class Tape:
         scope.env[id(value)] = (value, ref, imprint(value))
 
     def stow(self, scope: OpenScope, value: Any, hint: str) -> Ref | None:
-        """Bring a value that only an ancestor knows down to `scope`, through every scope between."""
+        """Bring a value that only an ancestor knows down to `scope`, through each scope between."""
         chain = [scope]
         up = scope.parent
         ref = None
@@ -233,8 +233,8 @@ class Tape:
     def unknown(self, scope: OpenScope, value: Any, what: str) -> Ref:
         """A value of unknown origin: kept as it was, and its scope cannot be re-expressed.
 
-        One that stood there before the run (a global, an attribute of the class) stays what it is; any
-        other may depend on the inputs, so that the recording holds for these inputs only.
+        One that stood there before the run (a global, an attribute of the class) stays what it is;
+        any other may depend on the inputs, so that the recording holds for these inputs only.
         """
         known = frames.stands_in_globals(value) or any(
             v is value for c in type(scope.module).__mro__ for v in vars(c).values()
@@ -630,7 +630,7 @@ class Tape:
         return iter(result)
 
     def dtype(self, scope, function, args) -> torch.dtype:
-        """``x.dtype``: one object for all tensors of a type, so it cannot be followed: a decision."""
+        """``x.dtype``: one object for all tensors of a type cannot be followed, so a decision."""
         result = function(*args)
         where = frames.walk(3)
         key = ("dtype", scope.path, where)
@@ -739,7 +739,7 @@ class Tape:
         return self.whole(original, (module,), args, kwargs, kind, name, path, None, module)
 
     def function_call(self, function, args, kwargs) -> Any:
-        """The call of a Python function that is kept whole: one node, if it works on the run's values."""
+        """The call of a function that is kept whole: one node, if it works on the run's values."""
         with no_dispatch():
             run = self.top is not None and (tracked(args) or tracked(kwargs))
         if not run or calls_back(args) or calls_back(kwargs):

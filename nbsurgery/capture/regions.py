@@ -1,7 +1,7 @@
 """Functions that a graph can hold for what has no function of its own: modes, odd calls, objects.
 
-A region (``with torch.no_grad():``) is recorded as two impure nodes of its scope, so that the replay
-computes in the same mode.
+A region (``with torch.no_grad():``) is recorded as two impure nodes of its scope, so that the
+replay computes in the same mode.
 """
 
 from __future__ import annotations

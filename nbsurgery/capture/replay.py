@@ -26,8 +26,8 @@ def replay(
 ) -> Any:
     """Evaluate a graph with the modules and parameters of `model`.
 
-    Works on a captured graph and on an edited one: leaf calls are resolved by path on `model`, every
-    other node runs as recorded.
+    Works on a captured graph and on an edited one: leaf calls are resolved by path on `model`,
+    every other node runs as recorded.
 
     Args:
         graph: What to evaluate.
@@ -73,8 +73,8 @@ class _Run:
             if now is None or now != spec.value.value:
                 where = f" ({spec.source})" if spec.source else ""
                 raise ReplayRefused(
-                    f"the recorded run used {spec.expression}{where}, whose value may depend on the "
-                    "inputs: the recording holds for the recorded inputs only"
+                    f"the recorded run used {spec.expression}{where}, whose value may depend on "
+                    "the inputs: the recording holds for the recorded inputs only"
                 )
         given = {}
         for name, place in parameters(self.model, list(args), kwargs):
@@ -88,8 +88,8 @@ class _Run:
                 inputs[node.id] = defaults[node.target]
             else:
                 raise ReplayRefused(
-                    f"the graph was recorded with an argument {node.target!r}, which is missing here; "
-                    f"pass the arguments that it was captured with"
+                    f"the graph was recorded with an argument {node.target!r}, which is missing "
+                    "here; pass the arguments that it was captured with"
                 )
             value = inputs[node.id]
             if (
@@ -100,11 +100,12 @@ class _Run:
                 if _plainly(node.value) and _plainly(value) and value != node.value:
                     raise ReplayRefused(
                         f"argument {node.target!r} was {node.value!r} in the recorded run and is "
-                        f"{value!r} here: what the model does with it was recorded for that value only"
+                        f"{value!r} here: what the model does with it was recorded for that only"
                     )
                 if node.value is None and isinstance(value, torch.Tensor):
                     raise ReplayRefused(
-                        f"argument {node.target!r} was None in the recorded run and is a tensor here"
+                        f"argument {node.target!r} was None in the recorded run "
+                        "and is a tensor here"
                     )
         if given:
             extra = [n for n, v in given.items() if n not in defaults or defaults[n] is not v]
@@ -196,8 +197,8 @@ class _Run:
         """As many parts as the recorded run unpacked."""
         if node.outputs and len(out) != len(node.outputs):
             raise ReplayRefused(
-                f"{node.name} gave {len(node.outputs)} parts in the recorded run and gives {len(out)} "
-                "for this input: what follows was recorded for that many"
+                f"{node.name} gave {len(node.outputs)} parts in the recorded run and gives "
+                f"{len(out)} for this input: what follows was recorded for that many"
             )
 
     def note(self, scope: Scope, node: Node, out: Any) -> None:
@@ -212,8 +213,8 @@ class _Run:
             if now != spec.value:
                 where = f" at {spec.source}" if spec.source else ""
                 raise ReplayRefused(
-                    f"{spec.expression}{where} was {spec.value!r} in the recorded run and is {now!r} "
-                    "for this input: the recording holds only while it stays"
+                    f"{spec.expression}{where} was {spec.value!r} in the recorded run and is "
+                    f"{now!r} for this input: the recording holds only while it stays"
                 )
 
 

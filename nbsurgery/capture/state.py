@@ -1,4 +1,4 @@
-"""What a run may disturb, noted before and put back after: modules, tensors, inputs, random state."""
+"""What a run may disturb, noted before and put back after: modules, tensors, random state."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TORCH = frozenset(nn.Module().__dict__)
 class Snapshot:
     """The state of a model and of the process around it.
 
-    Weights are copied only where the run is about to write to one (`save`). Buffers are copied where
-    it may: in training mode, and in modules that are not torch's own.
+    Weights are copied only where the run is about to write to one (`save`). Buffers are copied
+    where it may: in training mode, and in modules that are not torch's own.
     """
 
     def __init__(self, modules: list[nn.Module], copy_tensors: bool = True):
@@ -153,7 +153,7 @@ def _restore(now: dict, state: dict, ids: list[int], inner: list[tuple]) -> None
 
 
 def private(value: Any, memo: dict | None = None) -> Any:
-    """Arguments of which the run may do what it likes: tensors cloned, objects copied around them."""
+    """Arguments for the run to do with as it likes: tensors cloned, objects copied around."""
     memo = {} if memo is None else memo
     known = memo.get(id(value))
     if known is not None:

@@ -1,4 +1,4 @@
-"""What a tape is made of while the run lasts: nodes, scopes, and values that need a word of their own."""
+"""What a tape is made of while the run lasts: nodes, scopes and marked values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class Step:
     """A node while the run lasts."""
 
     __slots__ = (
-        "args", "base", "child", "failed", "frames", "glue", "id", "impure", "inside", "kind", "kwargs",
-        "module", "name", "outputs", "scope", "target", "type", "value", "writes",
+        "args", "base", "child", "failed", "frames", "glue", "id", "impure", "inside", "kind",
+        "kwargs", "module", "name", "outputs", "scope", "target", "type", "value", "writes",
     )  # fmt: skip
 
     def __init__(self, id, scope, kind, type, target, args, kwargs, base, glue, frames):
@@ -28,8 +28,8 @@ class OpenScope:
     """A scope while the run lasts: its nodes, and which of its nodes made each live value."""
 
     __slots__ = (
-        "bindings", "caller", "count", "done", "env", "inputs", "key", "lists", "module", "nodes", "opaque",
-        "parent", "path", "places", "stowaways", "tensors",
+        "bindings", "caller", "count", "done", "env", "inputs", "key", "lists", "module", "nodes",
+        "opaque", "parent", "path", "places", "stowaways", "tensors",
     )  # fmt: skip
 
     def __init__(self, key, path, module, parent, caller):

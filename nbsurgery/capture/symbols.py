@@ -1,4 +1,4 @@
-"""Numbers that remember where they came from: sizes and flags that stay symbolic through Python code.
+"""Numbers that remember where they came from: sizes and flags that stay symbolic in Python.
 
 ``x.shape[0] // 2`` runs on subclasses of `int` and `float`. They are numbers to everybody (C code,
 ``range``, ``isinstance``) and call back into the recording with each arithmetic operation. Where
@@ -134,7 +134,7 @@ class TrackedFloat(float, Symbol):
 
 
 class TrackedBool(int, Symbol):
-    """``module.training`` during the run: `bool` cannot be subclassed, so a number that reads as one."""
+    """``module.training`` in the run: `bool` has no subclasses, so a number that reads as one."""
 
     def _plain(self):
         return int.__bool__(self)

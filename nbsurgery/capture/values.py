@@ -1,4 +1,4 @@
-"""Questions about the values of a run: which tensors are inside, what is kept of them, what changed."""
+"""Questions about the values of a run: which tensors are inside, what is kept, what changed."""
 
 from __future__ import annotations
 
