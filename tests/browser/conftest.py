@@ -106,6 +106,26 @@ def server(request, tmp_path_factory):
             process.wait()
 
 
+def _post(url: str, **data) -> dict:
+    request = urllib.request.Request(
+        url, json.dumps(data).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.loads(answer.read())
+
+
+@pytest.fixture(scope="session")
+def warm(server):
+    """A kernel that the tests of one application share: importing torch takes longer than a test."""
+    return _post(f"{server[1]}/api/kernels", name="python3")["id"]
+
+
+CLEAN = """\
+__import__("ipywidgets").Widget.close_all()
+get_ipython().reset(new_session=True)
+"""
+
+
 def _chromium(playwright) -> str | None:
     """Playwright's own Chromium, else one of the system."""
     own = playwright.chromium.executable_path
@@ -340,7 +360,7 @@ class Widget:
 
 
 @pytest.fixture
-def notebook(server, browser, request):
+def notebook(server, warm, browser, request):
     """Opens a notebook of the given cells; an error of the widget's own code fails the test."""
     app, url, root = server
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
@@ -360,23 +380,24 @@ def notebook(server, browser, request):
         lambda route: route.abort(),
     )
 
-    def open_(*cells):
+    def open_(*cells, fresh=False):
         name = f"n{abs(hash(request.node.nodeid)) % 10**8}.ipynb"
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         book = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(c) for c in cells], metadata={"kernelspec": kernel}
         )
         nbformat.write(book, root / name)
+        if not fresh:
+            session = {"path": name, "name": name, "type": "notebook", "kernel": {"id": warm}}
+            _post(f"{url}/api/sessions", **session)
         address = f"{url}/lab/tree/{name}?reset" if app == "lab" else f"{url}/notebooks/{name}"
         page.goto(address)
         opened = Notebook(page, root / name, address)
         opened.ready()
+        if not fresh:
+            opened.execute(CLEAN)
         return opened
 
     yield open_
-    with contextlib.suppress(Exception):  # the test's own failure is worth more
-        page.evaluate(
-            "async () => { await jupyterapp.shell.currentWidget.sessionContext.shutdown(); }"
-        )
     context.close()
     assert not errors, errors

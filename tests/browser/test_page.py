@@ -113,7 +113,7 @@ def test_keys_and_wheel(notebook):
 
 def test_the_static_picture(notebook):
     """Hidden while the widget lives; shown when the notebook is opened without its kernel."""
-    book = notebook(OPEN, "one")
+    book = notebook(OPEN, "one", fresh=True)  # its kernel is shut down
     book.run(0)
     book.run(1)
     book.widget(1)
