@@ -54,6 +54,8 @@ class Part:
 
     ``partial`` maps the key of a scope that is not whole to what is left of it. ``opened`` holds, by
     key, the containers that their caller runs child by child, since more than one value leaves them.
+    ``handed`` maps a value made further inside to the call that hands it out alone, ``taken`` the input
+    of a container to the values that enter it as one tuple.
     """
 
     name: str
@@ -63,6 +65,8 @@ class Part:
     outputs: tuple[str, ...] = ()
     container: Callable[[Scope], bool] = field(default=lambda scope: False, repr=False)
     opened: dict[str, Scope] = field(default_factory=dict)
+    handed: dict[str, str] = field(default_factory=dict)
+    taken: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def opens(self, scope: Scope) -> bool:
         """Whether a container inside this one is run child by child: then this one is, too."""
@@ -70,8 +74,10 @@ class Part:
 
     def tupled(self, scope: Scope, came: Crossing | None) -> bool:
         """Whether a piece takes what crosses as one tuple."""
-        if scope.key == "" or came is None or len(came.inputs) + len(came.made) < 2:
+        if came is None or len(came.inputs) + len(came.made) < 2:
             return False
+        if scope.key == "":
+            return self.container(scope)
         up = self.graph.parent(scope.key)
         return self.container(scope) or self.container(self.graph.scopes[up])
 
@@ -134,7 +140,8 @@ def part(
         StepError: Nothing runs between the two.
         EmissionError: A border runs through something that cannot be split.
     """
-    made = Part(name, graph, container=container)
+    chain = last is None or _carries(graph, "", last, container)
+    made = Part(name, graph, container=lambda s: container(s) and (chain or s.key != ""))
     root = _piece(graph, "", first, last, made)
     made.partial[""] = root
     made.inputs = tuple(n.id for n in root.inputs)
@@ -145,6 +152,20 @@ def part(
         raise StepError(f"nothing runs in {name!r}: the borders lie on the same place")
     made.graph = graph.with_scopes(made.partial)
     return made
+
+
+def _carries(graph: Graph, key: str, last: Border, container: Callable[[Scope], bool]) -> bool:
+    """Whether a container hands on all that crosses by its last child alone; other scopes always do."""
+    scope = graph.scopes[key]
+    if not container(scope):
+        return True
+    cross = crossing(graph, key, last)
+    if len(cross.inputs) + len(cross.made) < 2:
+        return True
+    if cross.local or (key == "" and cross.inputs):
+        return False
+    child = graph.by_id[last.chain[0]].child
+    return last.inner is None or _carries(graph, child, last.inner, container)
 
 
 def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, made: Part) -> Scope:
@@ -182,15 +203,19 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
         if inside_first is not None:
             deep = crossing(graph, child.key, inside_first)
             given = (*(child.bindings[i] for i in deep.inputs), *(Ref(i) for i in deep.made))
-            if made.tupled(scope, came):  # a container: the tuple goes through as it came
+            if made.container(scope) and made.tupled(
+                scope, came
+            ):  # the tuple goes through as it came
                 given = (Ref(f"{key}#values"),)
             elif made.tupled(child, deep):
                 given = (given,)
             args = (given, {})
         out = crossing(graph, child.key, inside_last).made if inside_last is not None else ()
         call = node.with_(args=args[0], kwargs=args[1], calls=1, call=1)
-        nodes.append(call.with_(id=out[0], outputs=()) if len(out) == 1 else call)
-        if len(out) > 1:
+        nodes.append(call.with_(outputs=()) if len(out) == 1 else call)
+        if len(out) == 1:
+            made.handed[out[0]] = call.id
+        elif out:
             nodes += [
                 Node(id, key, "function", f"{node.name}.getitem", "getitem", operator.getitem,
                      (Ref(call.id), i), outputs=graph.by_id[id].outputs, glue=True)
@@ -200,6 +225,7 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
     parts: tuple[Node, ...] = ()
     if made.tupled(scope, came):
         whole = Node(f"{key}#values", key, "input", "values", "input", "values", step=0)
+        made.taken[whole.id] = tuple(n.id for n in inputs)
         if not made.container(scope):
             parts = tuple(
                 Node(n.id, key, "function", str(n.target), "getitem", operator.getitem,
@@ -218,7 +244,8 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
     if last is not None:
         cross = crossing(graph, key, last)
         ids = (*cross.inputs, *cross.made) if key == "" else cross.made
-        value: Any = Ref(ids[0]) if len(ids) == 1 else tuple(Ref(i) for i in ids)
+        refs = tuple(Ref(made.handed.get(i, i)) for i in ids)
+        value: Any = refs[0] if len(refs) == 1 else refs
         out = out.with_(args=(value,))
     piece = scope.with_(nodes=(*inputs, *parts, *constants, *nodes, out), stowaways=())
     if first is not None:

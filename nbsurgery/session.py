@@ -363,7 +363,9 @@ class Session:
 
     def _entering(self, draft: Draft) -> tuple:
         """What crosses into a model that begins inside: the values of the original's run."""
-        ids = [n.id for n in draft.pieces()[0].part.partial[""].inputs]
+        part = draft.pieces()[0].part
+        taken = [part.taken.get(n.id, n.id) for n in part.partial[""].inputs]
+        ids = [i for t in taken for i in (t if isinstance(t, tuple) else (t,))]
         copy = verify.structural_copy(self.original)
         with torch.no_grad():
             _, values = replay(self.base, copy, *self._example, values=ids)
@@ -372,7 +374,9 @@ class Session:
         for i, id in enumerate(inputs):
             given = kwargs.get(inputs[id].target, args[i] if i < len(args) else None)
             values.setdefault(id, given)
-        return tuple(values[i] for i in ids)
+        return tuple(
+            tuple(values[i] for i in t) if isinstance(t, tuple) else values[t] for t in taken
+        )
 
     # -- editing ----------------------------------------------------------------------------
 

@@ -197,7 +197,8 @@ class Writer:
             return "self"
         parts = inner.split(".")
         if parts[0] in self.new:
-            if len(parts) == 1 or parts[0] not in self.module._modules:
+            known = parts[0] in self.module._modules
+            if not known or (len(parts) == 1 and not parts[0].isdigit()):
                 return "self." + inner
         else:
             self.used.setdefault(parts[0], set()).add(inner)

@@ -41,7 +41,7 @@ def check(place: Place, piece: Piece) -> list[str]:
     owner, _, name = piece.first.rpartition(".")
     return [
         f"if not hasattr({place.spelled(owner)}, {quoted(name)}):",
-        f'    raise RuntimeError("{piece.first} is gone already: run this on a fresh model")',
+        f"    raise RuntimeError({quoted(f'{piece.first} is gone already: run this on a fresh model')})",
     ]
 
 
@@ -65,7 +65,7 @@ class _Writer:
         for child in self.children(scope):
             name = child.path[len(scope.path) + 1 :] if scope.path else child.path
             if "." not in name:
-                new[name] = self.value(child.key, f"{source}.{name}")
+                new[name] = self.value(child.key, spelled(module, name, source))
         used = {n.target for n in scope.nodes if n.kind in ("module", "parameter")}
         for name, text in self.made.get(key, {}).items():
             if (f"{scope.path}.{name}" if scope.path else name) in used:

@@ -484,7 +484,9 @@ class _Class:
     def __init__(self, w: Writer, signature, lines, name, arg, doc, new, form):
         self.w, self.signature, self.lines = w, signature, lines
         self.name, self.arg, self.doc, self.new, self.form = name, arg, doc, new, form
-        self.is_container = isinstance(w.module, nn.Sequential) and any(k.isdigit() for k in w.used)
+        self.is_container = isinstance(w.module, nn.Sequential) and any(
+            k.isdigit() for k in (*w.used, *new)
+        )
 
     def printed(self) -> Printed:
         w, keeps = self.w, ()
@@ -518,7 +520,7 @@ class _Class:
         used = {name: paths for name, paths in self.w.used.items() if name != "training"}
         lines = ["super().__init__()", f"self.training = {arg}.training"]
         if self.is_container:
-            count = max(int(k) for k in used if k.isdigit()) + 1
+            count = max(int(k) for k in (*used, *self.new) if k.isdigit()) + 1
             part = f"*{arg}" if count == len(module) else f"*{arg}[:{count}]"
             lines[0] = f"super().__init__({part})"
             used = {k: v for k, v in used.items() if not k.isdigit()}
@@ -528,7 +530,9 @@ class _Class:
         keeps = sorted(kept, key=lambda name: rank.get(name, len(rank)))
         for name in keeps:
             lines.append(self._take(name))
-        lines += [f"self.{name} = {text}" for name, text in self.new.items()]
+        for name, text in self.new.items():
+            own = f"self[{name}]" if self.is_container and name.isdigit() else f"self.{name}"
+            lines.append(f"{own} = {text}")
         return lines, tuple(keeps)
 
     def _read_by_callers(self) -> set[str]:

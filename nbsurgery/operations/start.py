@@ -68,7 +68,13 @@ def begun(draft: Draft, id: str) -> tuple[Piece, ...]:
         and not any(k == n.target or k.startswith(n.target + ".") for k in kept)
     ]  # fmt: skip
     batch, name = batch_of(draft.base), call_name(draft.graph, node.id)
-    inputs = [f"`{n.target}` {shape_text(n.shape, batch)}" for n in made.partial[""].inputs]
+    inputs = [
+        f"`{n.target}` {shape_text(n.shape, batch)}"
+        if n.id not in made.taken
+        else " and ".join(shape_text(draft.node(i).shape, batch) for i in made.taken[n.id])
+        + " in a tuple"
+        for n in made.partial[""].inputs
+    ]
     comment = f"start at {name}: takes {' and '.join(inputs)}" + (
         f"; {lost:,} parameters before it go" if lost else ""
     )

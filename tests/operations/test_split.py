@@ -1,0 +1,99 @@
+"""split and start: borders inside containers, where several values cross, keep every number."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from nbsurgery.session import Session
+from nbsurgery.verify.runs import handed_on
+
+
+class Scaled(nn.Module):
+    """A residual around a container, as in ConvNeXt."""
+
+    def __init__(self):
+        super().__init__()
+        self.block = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 1))
+        self.scale = nn.Parameter(torch.full((8, 1, 1), 0.5))
+
+    def forward(self, x):
+        return self.scale * self.block(x) + x
+
+
+class Down(nn.Module):
+    """A shortcut through a container of its own, as in ResNet."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(8, 8, 3, padding=1)
+        self.down = nn.Sequential(nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8))
+
+    def forward(self, x):
+        out = F.relu(self.conv(x))
+        out += self.down(x)
+        return out
+
+
+class Halves(nn.Module):
+    """Two halves of the channels, as in ShuffleNet."""
+
+    def __init__(self):
+        super().__init__()
+        self.branch = nn.Sequential(nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4), nn.ReLU())
+
+    def forward(self, x):
+        a, b = x.chunk(2, 1)
+        return torch.cat((a, self.branch(b)), 1)
+
+
+class Named(nn.Module):
+    """The same layers as attributes of a module with a forward of its own."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.stem, self.stage, self.fc = layers[0], layers[1], layers[4]
+
+    def forward(self, x):
+        return self.fc(self.stage(self.stem(x)).mean((2, 3)))
+
+
+def chain(block) -> nn.Sequential:
+    torch.manual_seed(0)
+    stage = nn.Sequential(block(), block())
+    pool = nn.AdaptiveAvgPool2d(1)
+    return nn.Sequential(nn.Conv2d(3, 8, 1), stage, pool, nn.Flatten(), nn.Linear(8, 3)).eval()
+
+
+PLACES = {
+    Scaled: ("0.block.0", "0.mul", "1.block.1", "1.block"),
+    Down: ("0.conv", "0.down.0", "1.relu", "1.down.0", "1.down"),
+    Halves: ("0.branch.0", "1.chunk", "1.branch.1"),
+}
+
+
+@pytest.mark.parametrize("block", PLACES, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("named", [False, True], ids=["chain", "named"])
+def test_borders_inside_containers(block, named):
+    model = chain(block)
+    stage = "1"
+    if named:
+        model, stage = Named(model).eval(), "stage"
+    x = torch.randn(2, 3, 8, 8)
+    wanted = model(x)
+    session = Session(model, (x,), namespace={})
+    for place in PLACES[block]:
+        name = f"{stage}.{place}"
+        session.do("split", {"after": {"call": name}})
+        head, tail = session.build()
+        assert torch.equal(tail(*handed_on(tail, head(x))), wanted), name
+        assert session.report.ok
+        kept = {**head.state_dict(), **tail.state_dict()}
+        assert kept.keys() <= model.state_dict().keys()
+        session.undo()
+        if place != "0.conv":
+            session.do("start", {"at": {"call": name}})
+            assert session.report.ok, session.report
+            session.undo()
