@@ -18,7 +18,7 @@ import torch.utils.checkpoint
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from nbsurgery.capture import libraries, regions, shims
+from nbsurgery.capture import calls, decisions, libraries, regions, shims
 from nbsurgery.capture.symbols import Symbol, apply, plain
 
 _MISSING = object()
@@ -44,9 +44,9 @@ class RecordingMode(TorchFunctionMode):
         if self.tape.paused:
             result = function(*args, **(kwargs or {}))
             if self.tape.products is not None:
-                self.tape.product(function, args, kwargs, result)
+                calls.product(self.tape, function, args, kwargs, result)
             return result
-        return self.tape.call(function, args, kwargs or {})
+        return calls.call(self.tape, function, args, kwargs or {})
 
 
 class _Patches:
@@ -76,7 +76,7 @@ def _module_call(patches: _Patches) -> None:
         tape = active()
         if tape is None:
             return original(self, *args, **kwargs)
-        return tape.module_call(original, self, args, kwargs)
+        return calls.module_call(tape, original, self, args, kwargs)
 
     patches.set(nn.Module, "__call__", __call__)
 
@@ -109,7 +109,7 @@ def _functions(patches: _Patches, tape) -> None:
             tape = active()
             if tape is None:
                 return function(*args, **kwargs)
-            return tape.function_call(function, args, kwargs)
+            return calls.function_call(tape, function, args, kwargs)
 
         return call
 
@@ -186,7 +186,7 @@ def _objects(patches: _Patches) -> None:
             tape = active()
             if tape is None:
                 return function(self, *args, **kwargs)
-            return tape.construct(function, self, args, kwargs)
+            return calls.construct(tape, function, self, args, kwargs)
 
         return __init__
 
@@ -196,7 +196,7 @@ def _objects(patches: _Patches) -> None:
             tape = active()
             if tape is None:
                 return function(self, *args, **kwargs)
-            return tape.method_call(function, self, args, kwargs)
+            return calls.method_call(tape, function, self, args, kwargs)
 
         return call
 
@@ -220,7 +220,7 @@ def _regions(patches: _Patches) -> None:
         def __enter__(self):
             tape = active()
             if tape is not None:
-                token = tape.region(cls.__name__, enter, describe(self), None)
+                token = calls.region(tape, cls.__name__, enter, describe(self), None)
                 self.__dict__.setdefault("_nbsurgery", []).append(token)
             return old_enter(self)
 
@@ -228,7 +228,7 @@ def _regions(patches: _Patches) -> None:
             tape = active()
             tokens = self.__dict__.get("_nbsurgery")
             if tape is not None and tokens:
-                tape.region(cls.__name__, leave, (), tokens.pop())
+                calls.region(tape, cls.__name__, leave, (), tokens.pop())
             return old_exit(self, *error)
 
         patches.set(cls, "__enter__", __enter__)
@@ -259,7 +259,7 @@ def _autograd_functions(patches: _Patches) -> None:
             return plain_apply(cls, *args, **kwargs)
         if cls is torch.utils.checkpoint.CheckpointFunction:  # run_function, preserve_rng, *args
             return args[0](*args[2:])
-        return tape.odd_call(
+        return calls.odd_call(tape, 
             cls.__name__, regions.apply_function, (cls,), plain_apply, (cls,), args, kwargs,
             "it calls a torch.autograd.Function",
         )  # fmt: skip
@@ -276,7 +276,7 @@ def _scripted_functions(patches: _Patches) -> None:
         if tape is None:
             return old(self, *args, **kwargs)
         name = getattr(self, "name", "script")
-        return tape.odd_call(
+        return calls.odd_call(tape, 
             name, regions.call_script, (self,), old, (self,), args, kwargs,
             "it calls a scripted function",
         )  # fmt: skip
@@ -291,8 +291,16 @@ def _subclasses(patches: _Patches) -> None:
         tape = active()
         if tape is None:
             return old(self, cls)
-        return tape.odd_call(
-            "as_subclass", old, (), old, (), (self, cls), {}, "it works on a subclass of Tensor"
+        return calls.odd_call(
+            tape,
+            "as_subclass",
+            old,
+            (),
+            old,
+            (),
+            (self, cls),
+            {},
+            "it works on a subclass of Tensor",
         )
 
     patches.set(torch.Tensor, "as_subclass", as_subclass)
@@ -303,7 +311,7 @@ def _iteration(patches: _Patches) -> None:
 
     def __iter__(self):
         tape = active()
-        return old(self) if tape is None else tape.iterate(old, self)
+        return old(self) if tape is None else decisions.iterate(tape, old, self)
 
     patches.set(torch.Tensor, "__iter__", __iter__)
 
@@ -317,7 +325,7 @@ def _whole_call(patches: _Patches, owners: tuple, name: str, reason: str) -> Non
         tape = active()
         if tape is None:
             return old(*args, **kwargs)
-        return tape.odd_call(name, old, (), old, (), args, kwargs, reason)
+        return calls.odd_call(tape, name, old, (), old, (), args, kwargs, reason)
 
     for owner in owners:
         patches.set(owner, name, wrapper)

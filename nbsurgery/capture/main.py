@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from nbsurgery.capture import fakes, hooks, inputs
+from nbsurgery.capture.crossing import run_root
 from nbsurgery.capture.freeze import freeze
 from nbsurgery.capture.recorder import Tape
 from nbsurgery.capture.state import Snapshot, private
@@ -154,7 +155,7 @@ def _record(model: nn.Module, args: tuple, kwargs: dict, how: str, grad: bool) -
         failure = None
         with hooks.installed(tape):
             try:
-                tape.run(args, kwargs)
+                run_root(tape, args, kwargs)
             except Exception as error:  # noqa: BLE001 whatever the model raises is the answer
                 failure = error
         tape.changed = snapshot.changed()
