@@ -54,6 +54,7 @@ class Surgery(anywidget.AnyWidget):
     _view = traitlets.Unicode("after").tag(sync=True)
     _views = traitlets.List(traitlets.Unicode(), ["before", "after"]).tag(sync=True)
     _can = traitlets.Dict().tag(sync=True)
+    _style = traitlets.Dict().tag(sync=True)
     _recipe = traitlets.Int().tag(sync=True)
     _notice = traitlets.Dict().tag(sync=True)
     _widget_id = traitlets.Unicode().tag(sync=True)
@@ -116,6 +117,7 @@ class Surgery(anywidget.AnyWidget):
             self.code = session.code
             self.steps = scenery.plain(session.steps)
             self.report = scenery.plain(session.report)
+            self._style = scenery.plain(session.style)
             self._can = {"undo": session.can_undo, "redo": session.can_redo}
             self._notice = self._noted()
             self._views = list(scenery.views(session))
@@ -168,6 +170,7 @@ class Surgery(anywidget.AnyWidget):
             "find": lambda query: scenery.find(self._graph, query),
             "view": self._ask_view,
             "rebase": self.rebase,
+            "style": self.style,
         }
 
     def _ask_toggle(self, scope: str, recursive: bool = False) -> None:

@@ -259,6 +259,19 @@ test("before, after and the parts of a split can be looked at", async () => {
   close();
 });
 
+test("the style of the code can be chosen, and is shown as Python has it", async () => {
+  const { model, $, close } = setup({ style: {} }, { _style: { in_place: false, function: false } });
+  assert.equal($(".nbs-style").selectedOptions[0].textContent, "on a copy");
+  $(".nbs-style").value = "3";
+  $(".nbs-style").dispatchEvent(new dom.window.Event("change"));
+  assert.deepEqual(model.sent.at(-1), { id: model.sent.at(-1).id, method: "style", params: { in_place: false, function: true } });
+  await soon(5);
+  assert.equal($(".nbs-style").value, "1", "until Python says so, it is as it was");
+  model.set("_style", { in_place: false, function: true });
+  assert.equal($(".nbs-style").value, "3");
+  close();
+});
+
 test("the keys are told on demand", () => {
   const { $, close } = setup();
   click($(".nbs-keys"));

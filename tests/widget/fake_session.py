@@ -218,6 +218,7 @@ class FakeSession:
         return bool(self.redone)
 
     original = changed_outside = failure = None
+    style = types.MappingProxyType({"in_place": True, "function": False})
     _state = types.SimpleNamespace(built=None)
 
     @property

@@ -104,6 +104,14 @@ def test_added_and_removed_are_marked(surgery):
     assert {r["node"]: r["diff"] for r in rows}["head"] == "removed"
 
 
+def test_the_style_of_the_code(surgery):
+    """Asked for by the page, the code is written anew."""
+    surgery.replace("head", "nn.Linear(old.in_features, 2)")
+    surgery._methods()["style"](in_place=False, function=True)
+    assert surgery._style == {"in_place": False, "function": True}
+    assert "def operate(model):" in surgery.code and "deepcopy" in surgery.code
+
+
 def test_a_split_shows_its_parts(surgery, x):
     """Each part has a picture of its own under its name; undo brings the one picture back."""
     surgery.split(after="block")

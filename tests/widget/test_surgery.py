@@ -121,10 +121,14 @@ def test_steps_by_click_and_by_index(fake, ask):
         fake.drop(5)
 
 
-def test_methods_pass_only_what_was_given(fake, monkeypatch):
-    """An argument left out is not sent as None."""
+def test_methods_are_operations(fake, monkeypatch):
+    """Each method is one operation with its arguments; None stands for one left out."""
     done = []
-    monkeypatch.setattr(fake._session, "do", lambda *step: done.append(step))
+
+    def do(operation, arguments):
+        done.append((operation, {k: v for k, v in arguments.items() if v is not None}))
+
+    monkeypatch.setattr(fake._session, "do", do)
     fake.cut(after="layer4")
     fake.insert("nn.ReLU()", before="fc")
     fake.tap({"layer1": "c2"})

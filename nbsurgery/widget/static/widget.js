@@ -248,6 +248,12 @@ var SAID = {
   unchanged: "The cell below holds this code already.",
   "inserted-below-edited": "You have edited the cell; the new code is in a cell below it."
 };
+var STYLES = [
+  { label: "in place", in_place: true, function: false },
+  { label: "on a copy", in_place: false, function: false },
+  { label: "a function", in_place: true, function: true },
+  { label: "a function, on a copy", in_place: false, function: true }
+];
 var Code = class {
   /** @param {import("./types.js").View} view */
   constructor(view) {
@@ -264,13 +270,21 @@ var Code = class {
       signal
     });
     if (!notebook(view.model)) this.emitButton.hidden = true;
+    this.style = h("select", {
+      class: "nbs-input nbs-style",
+      title: "How the code is written",
+      "aria-label": "How the code is written",
+      on: { change: () => this.restyle() },
+      signal
+    }, ...STYLES.map(({ label }, i) => h("option", { value: i }, label)));
     this.el = h(
       "section",
       { class: "nbs-code", "aria-label": "Code" },
-      h("header", {}, h("h4", {}, "Code"), h("span", { class: "nbs-space" }), this.copyButton, this.emitButton),
+      h("header", {}, h("h4", {}, "Code"), h("span", { class: "nbs-space" }), this.style, this.copyButton, this.emitButton),
       h("pre", { tabindex: 0 }, this.lines)
     );
     this.draw();
+    this.drawStyle();
   }
   /** A cell ends without a line break. */
   get source() {
@@ -279,6 +293,23 @@ var Code = class {
   draw() {
     const { source } = this;
     this.lines.replaceChildren(...parts(source).map(({ text: text3, kind }) => kind ? h("span", { class: `nbs-py-${kind}` }, text3) : text3));
+  }
+  drawStyle() {
+    const now = this.view.model.get("_style") ?? {};
+    const at = STYLES.findIndex((one) => one.in_place === now.in_place && one.function === now.function);
+    this.style.value = String(Math.max(0, at));
+  }
+  async restyle() {
+    const { in_place, function: made } = STYLES[Number(this.style.value)];
+    this.view.busy(true);
+    try {
+      await this.view.ask("style", { in_place, function: made });
+    } catch (error) {
+      this.view.fail(error);
+    } finally {
+      this.view.busy(false);
+      this.drawStyle();
+    }
   }
   async emit() {
     const { source } = this;
@@ -1156,7 +1187,7 @@ var Panel = class {
 };
 
 // src/protocol.js
-var LIMITS = { apply: 600, verify: 900, undo: 600, redo: 600, toggle_step: 600, drop_step: 600 };
+var LIMITS = { apply: 600, verify: 900, undo: 600, redo: 600, toggle_step: 600, drop_step: 600, style: 600 };
 var LIMIT = 60;
 var PATIENCE = 2500;
 var RequestError = class extends Error {
@@ -2326,6 +2357,7 @@ function open(model, el) {
       panel.show(selection.names);
     }],
     ["change:code", () => code2.draw()],
+    ["change:_style", () => code2.drawStyle()],
     ["change:report", () => report.draw()],
     ["change:steps", () => {
       steps.draw();

@@ -13,6 +13,14 @@ const SAID = {
   "inserted-below-edited": "You have edited the cell; the new code is in a cell below it.",
 };
 
+/** Tastes differ; the first is the default. */
+const STYLES = [
+  { label: "in place", in_place: true, function: false },
+  { label: "on a copy", in_place: false, function: false },
+  { label: "a function", in_place: true, function: true },
+  { label: "a function, on a copy", in_place: false, function: true },
+];
+
 export class Code {
   /** @param {import("./types.js").View} view */
   constructor(view) {
@@ -25,10 +33,15 @@ export class Code {
       click: () => this.emit(), signal,
     });
     if (!notebook(view.model)) this.emitButton.hidden = true;
+    this.style = h("select", {
+      class: "nbs-input nbs-style", title: "How the code is written", "aria-label": "How the code is written",
+      on: { change: () => this.restyle() }, signal,
+    }, ...STYLES.map(({ label }, i) => h("option", { value: i }, label)));
     this.el = h("section", { class: "nbs-code", "aria-label": "Code" },
-      h("header", {}, h("h4", {}, "Code"), h("span", { class: "nbs-space" }), this.copyButton, this.emitButton),
+      h("header", {}, h("h4", {}, "Code"), h("span", { class: "nbs-space" }), this.style, this.copyButton, this.emitButton),
       h("pre", { tabindex: 0 }, this.lines));
     this.draw();
+    this.drawStyle();
   }
 
   /** A cell ends without a line break. */
@@ -40,6 +53,25 @@ export class Code {
     const { source } = this;
     this.lines.replaceChildren(...parts(source).map(({ text, kind }) =>
       kind ? h("span", { class: `nbs-py-${kind}` }, text) : text));
+  }
+
+  drawStyle() {
+    const now = this.view.model.get("_style") ?? {};
+    const at = STYLES.findIndex((one) => one.in_place === now.in_place && one.function === now.function);
+    this.style.value = String(Math.max(0, at));
+  }
+
+  async restyle() {
+    const { in_place, function: made } = STYLES[Number(this.style.value)];
+    this.view.busy(true);
+    try {
+      await this.view.ask("style", { in_place, function: made });
+    } catch (error) {
+      this.view.fail(error);
+    } finally {
+      this.view.busy(false);
+      this.drawStyle();
+    }
   }
 
   async emit() {

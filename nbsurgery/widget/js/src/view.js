@@ -267,6 +267,7 @@ export function open(model, el) {
       panel.show(selection.names);
     }],
     ["change:code", () => code.draw()],
+    ["change:_style", () => code.drawStyle()],
     ["change:report", () => report.draw()],
     ["change:steps", () => {
       steps.draw();
