@@ -132,7 +132,8 @@ def spell(resolved: tuple[Frame, ...]) -> str:
     frame = resolved[-1]
     line, end, column, stop = frame.position
     if line is None or end is None or column is None or stop is None:
-        return ""
+        # before Python 3.11 only the line is known
+        return _test(linecache.getline(frame.file, frame.line).strip())
     lines = [linecache.getline(frame.file, n).encode() for n in range(line, end + 1)]
     if not lines or not lines[0]:
         return ""

@@ -135,8 +135,22 @@ class Tape:
         """Remember a container or object by identity, as long as its contents stay."""
         scope.env[id(value)] = (value, ref, imprint(value))
 
+    def part(self, scope: OpenScope, value: Any) -> Ref | None:
+        """An object that hangs on another one that is known here: ``cache.self_attention_cache``."""
+        for owner, ref, _ in list(scope.env.values()):
+            if not isinstance(owner, self.closed):
+                continue
+            for name, held in vars(owner).items():
+                if held is value:
+                    node = self.step(scope, "function", "getattr", getattr, (ref, name), glue=True)
+                    scope.env[id(value)] = (value, Ref(node.id), None)
+                    return Ref(node.id)
+        return None
+
     def stow(self, scope: OpenScope, value: Any, hint: str) -> Ref | None:
         """Bring a value that only an ancestor knows down to `scope`, through each scope between."""
+        if isinstance(value, self.closed) and (part := self.part(scope, value)) is not None:
+            return part
         chain = [scope]
         up = scope.parent
         ref = None

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -384,6 +385,9 @@ class Caches(nn.Module):
         self.seen.append(self.last)
         self.steps += 1
         return self.norm(self.last) + torch.rand_like(x) * 0
+
+
+EXACT = sys.version_info >= (3, 11)  # before, Python knows the line of an operation, not its place
 
 
 def _floats(*shape):

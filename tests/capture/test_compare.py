@@ -34,7 +34,7 @@ def test_a_number_looked_up_by_a_size_is_found():
     assert first.specialisations == ()
     (found,) = compare(first, second)
     assert (found.kind, found.value) == ("constant", (10, 100))
-    assert found.expression == "x * self.widths[x.shape[0]]"
+    assert "x * self.widths[x.shape[0]]" in found.expression
     assert found.source.startswith("test_compare.py:")
 
 

@@ -96,7 +96,7 @@ def test_a_loop_over_a_size_is_refused_for_another_size():
     """Unrolled for 4 rounds: 5 are refused with the source line, never computed wrongly."""
     model, _, args, kwargs = build("Loop")
     graph = capture(model, args, kwargs)
-    with pytest.raises(ReplayRefused, match=r"range\(x.shape\[1\]\) at small.py:\d+ was 4 .* 5"):
+    with pytest.raises(ReplayRefused, match=r"range\(x.shape\[1\]\).* at small.py:\d+ was 4 .* 5"):
         replay(graph, model, (torch.randn(2, 5, 6),))
 
 

@@ -6,7 +6,7 @@ import torchvision
 from nbsurgery.capture import capture
 from nbsurgery.graph import Ref, iter_refs
 from tests.capture import small as models
-from tests.capture.small import MODELS
+from tests.capture.small import EXACT, MODELS
 
 
 def captured(name):
@@ -129,9 +129,12 @@ def test_positions_are_those_of_the_expression():
     relu = next(n for n in graph.flat if n.name == "relu")
     frame = relu.frames[-1]
     line, end, start, stop = frame.position
-    assert line == end == frame.line
-    if start is not None:
-        assert linecache.getline(frame.file, line)[start:stop] == "F.relu(self.conv(x))"
+    text = linecache.getline(frame.file, frame.line)
+    assert line == frame.line
+    assert "x = F.relu(self.conv(x))" in text
+    if EXACT:
+        assert end == line
+        assert text[start:stop] == "F.relu(self.conv(x))"
 
 
 def test_a_hook_that_changes_values_is_seen_and_its_scope_says_so():
@@ -146,7 +149,10 @@ def test_specialisations_name_expression_value_and_line():
     """What the run decided is on record as the author wrote it."""
     graph = captured("Loop")
     (spec,) = graph.specialisations
-    assert (spec.kind, spec.expression, spec.value) == ("range", "range(x.shape[1])", 4)
+    assert (spec.kind, spec.value) == ("range", 4)
+    if EXACT:
+        assert spec.expression == "range(x.shape[1])"
+    assert "range(x.shape[1])" in spec.expression
     assert spec.source.startswith("small.py:")
     assert graph.scopes[""].opaque is None
     (spec,) = captured("Training").specialisations
