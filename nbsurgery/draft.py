@@ -357,6 +357,7 @@ class Draft:
         """A name for a new attribute of the scope's module that nothing there has yet."""
         module = self.model.get_submodule(scope.path)
         taken = {*dir(module), *self.rewires.get(scope.key, Rewire(scope.key)).new}
+        taken |= {e.name for e in self.edits if isinstance(e, InsertChild) and e.path == scope.path}
         return rewrite.unique_name(wanted, taken)
 
     def finish(self) -> None:
@@ -370,7 +371,12 @@ class Draft:
             is_ = any(t == path or t.startswith(path + ".") for t in live)
             return was and not is_
 
-        self.edits = [e for e in (e.without(gone) for e in self.edits) if e is not None]
+        def stays(edit: Edit | None) -> bool:
+            if not isinstance(edit, InsertChild):
+                return edit is not None
+            return _below(edit.path, edit.name) in live
+
+        self.edits = [e for e in (e.without(gone) for e in self.edits) if stays(e)]
         reach = self.live_scopes()
         self.rewires = {k: r for k, r in self.rewires.items() if k in reach}
 

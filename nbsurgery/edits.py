@@ -16,7 +16,7 @@ from torch import nn
 
 from .errors import an
 from .expression import Expression, imports, printed, spell
-from .paths import assignment, spelled
+from .paths import assignment, moved, spelled
 
 
 @dataclass
@@ -196,6 +196,13 @@ class Shorten(Edit):
     def lines(self, place: Place) -> list[str]:
         here = place.spelled(self.path)
         container = place.model.get_submodule(self.path)
+        if moved(container):  # in a second run the same number means another child: by name
+            gone = ", ".join(quoted(n) for n in list(container._modules)[self.keep :])
+            return [
+                f"for name in ({gone}{'' if ', ' in gone else ','}):",
+                f"    if hasattr({here}, name):",
+                f"        delattr({here}, name)",
+            ]
         if type(container) in (nn.Sequential, nn.ModuleList):
             return [place.assigned(self.path, f"{here}[:{self.keep}]")]
         place.need("from torch import nn")  # a slice of a subclass would call its own __init__
@@ -221,18 +228,20 @@ class InsertChild(Edit):
     moded: bool = False
 
     def lines(self, place: Place) -> list[str]:
-        place.need("from collections import OrderedDict", "from torch import nn")
+        place.need("from torch import nn")
         here = place.spelled(self.path)
         put = [
             f"    if name == {quoted(self.anchor)}:",
-            f'        layers["{self.name}"] = {place.made(self, here)}',
+            f"        layers.add_module({quoted(self.name)}, {place.made(self, here)})",
         ]
-        keep = ["    layers[name] = layer"]
+        keep = ["    layers.add_module(name, layer)"]
+        mode = [] if self.path else [f"layers.training = {here}.training"]
         return [
-            "layers = OrderedDict()",
+            "layers = nn.Sequential()",
+            *mode,
             f"for name, layer in {here}.named_children():",
             *([*put, *keep] if self.before else [*keep, *put]),
-            place.assigned(self.path, "nn.Sequential(layers)"),
+            place.assigned(self.path, "layers"),
         ]
 
 

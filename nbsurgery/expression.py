@@ -10,7 +10,10 @@ import ast
 import builtins
 import copy
 import functools
+import io
+import re
 import sys
+import tokenize
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -105,7 +108,7 @@ def parse(new: Any) -> Expression:
     Raises:
         StepError: No expression, or an object that no source text is known for.
     """
-    text = source_of(new) if not isinstance(new, str) else new.strip()
+    text = source_of(new) if not isinstance(new, str) else tidy(new.strip())
     try:
         tree = ast.parse(text, mode="eval")
         compile(tree, "<new>", "eval")  # finds what only parses, such as a yield
@@ -116,6 +119,38 @@ def parse(new: Any) -> Expression:
             "write what makes the new module, such as nn.Linear(old.in_features, 10)"
         ) from None
     return Expression(text, tree)
+
+
+def tidy(text: str) -> str:
+    """One line, spaced as a formatter would; text that is no Python stays as it is."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (tokenize.TokenError, SyntaxError, IndentationError):
+        return text
+    skip = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    out, last, depth = "", None, 0
+    for token in tokens:
+        if token.type in skip or token.type == tokenize.ENDMARKER:
+            continue
+        word = token.string
+        depth += (word in "([{") - (word in ")]}") if token.type == tokenize.OP else 0
+        if token.type == tokenize.STRING and word[0] == "'" and not set(word) & {'"', "\\"}:
+            word = f'"{word[1:-1]}"' if word[:3] != "'''" else word
+        if last is None or word in (")", "]", "}", ",") or last.string in ("(", "[", "{"):
+            gap = ""
+        elif last.string == ",":
+            gap = " "
+        elif depth and "=" in (word, last.string):
+            gap = ""
+        else:
+            gap = " " if last.end != token.start else ""
+        out, last = out + gap + word, token
+    out = re.sub(r",([)\]}])", r"\1", out) if not re.search(r"\([^(),]*,\)", out) else out
+    try:
+        same = ast.dump(ast.parse(out, mode="eval")) == ast.dump(ast.parse(text, mode="eval"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    return out if same else text
 
 
 def source_of(new: Any) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
+import json
 import keyword
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torch import nn
@@ -29,10 +33,10 @@ def _step(here: Any, part: str, so_far: str) -> str:
     if indexed(here, part):
         return f"[{part}]"
     if isinstance(here, nn.ModuleDict) and part in here._modules:
-        return f'["{part}"]'
+        return f"[{json.dumps(part, ensure_ascii=False)}]"
     if part.isidentifier() and not keyword.iskeyword(part):
         return f".{part}"
-    return f'.get_submodule("{part}")'
+    return f".get_submodule({json.dumps(part, ensure_ascii=False)})"
 
 
 def indexed(parent: Any, name: str) -> bool:
@@ -40,7 +44,31 @@ def indexed(parent: Any, name: str) -> bool:
     if not (isinstance(parent, (nn.Sequential, nn.ModuleList)) and name.isdigit()):
         return False
     names = list(parent._modules)
+    if int(name) >= _moved.get().get(id(parent), len(names)):
+        return False
     return name in names and names.index(name) == int(name)
+
+
+def moved(container: nn.Module) -> bool:
+    """Whether the text gives a container new children."""
+    return id(container) in _moved.get()
+
+
+@contextlib.contextmanager
+def renumbered(moved: Mapping[int, int]) -> Iterator[None]:
+    """While containers get new children: behind those, numbers would mean other ones, names stay.
+
+    Args:
+        moved: The id of a container → the first number that cannot be used.
+    """
+    token = _moved.set(moved)
+    try:
+        yield
+    finally:
+        _moved.reset(token)
+
+
+_moved: contextvars.ContextVar[Mapping[int, int]] = contextvars.ContextVar("moved", default={})
 
 
 def assignment(root: nn.Module, path: str, variable: str, value: str) -> str:
@@ -51,7 +79,7 @@ def assignment(root: nn.Module, path: str, variable: str, value: str) -> str:
     owner = root.get_submodule(parent)
     target = spelled(root, path, variable)
     if target.endswith(")"):
-        return f'{variable}.set_submodule("{path}", {value})'
+        return f"{variable}.set_submodule({json.dumps(path, ensure_ascii=False)}, {value})"
     assert owner._modules.get(name) is not None or not hasattr(owner, name)
     return f"{target} = {value}"
 

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from ..errors import EmissionError
 from ..graph import Graph, Node, Ref, Scope, iter_refs
+from ..paths import indexed
 from . import source
 from .names import Imports
 
@@ -691,7 +692,7 @@ def quoted(text: str) -> str:
 
 def _step(text: str, owner: Any, part: str) -> tuple[str, Any]:
     """One more part of a path: the text so far, and the object there."""
-    if isinstance(owner, (nn.Sequential, nn.ModuleList, nn.ParameterList)) and part.isdigit():
+    if indexed(owner, part) or (isinstance(owner, nn.ParameterList) and part.isdigit()):
         return f"{text}[{part}]", owner[int(part)]
     if isinstance(owner, nn.ModuleDict) and part in owner._modules:
         return f"{text}[{quoted(part)}]", owner[part]

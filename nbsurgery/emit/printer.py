@@ -14,6 +14,7 @@ from torch import nn
 
 from ..errors import EmissionError
 from ..graph import Graph, Node, Ref, Scope, map_refs
+from ..paths import moved
 from . import format, loops, source
 from .effects import refuse_effects
 from .expressions import ATOM, INPLACE, INPLACE_METHODS, Writer, quoted
@@ -523,6 +524,13 @@ class _Class:
             count = max(int(k) for k in (*used, *self.new) if k.isdigit()) + 1
             part = f"*{arg}" if count == len(module) else f"*{arg}[:{count}]"
             lines[0] = f"super().__init__({part})"
+            if moved(module):  # by name: a number means another child by now
+                names = ", ".join(quoted(k) for k in sorted(filter(str.isdigit, used), key=int))
+                lines[0] = "super().__init__()"
+                lines += [
+                    f"for name in ({names},):" if "," not in names else f"for name in ({names}):"
+                ]
+                lines += [f"    self.add_module(name, {arg}.get_submodule(name))"]
             used = {k: v for k, v in used.items() if not k.isdigit()}
         order = [*vars(module), *module._parameters, *module._buffers, *module._modules]
         rank = {name: i for i, name in enumerate(order)}

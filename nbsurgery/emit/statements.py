@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..draft import Draft, Rewire
-from ..edits import Assign, Edit, NewModule, Place, quoted
+from ..edits import Assign, Edit, InsertChild, NewModule, Place, quoted
 from ..errors import EmissionError
 from ..expression import imports, printed
-from ..paths import assignment, spelled
+from ..paths import assignment, renumbered, spelled
 from . import format, parts
 from .names import is_name
 from .printer import print_class
@@ -63,6 +63,23 @@ def emit(draft: Draft, variable: str = "model", style: Style = Style()) -> str:
     """
     draft = draft.copy()
     draft.finish()
+    with renumbered(_moved(draft)):
+        return _emitted(draft, variable, style)
+
+
+def _moved(draft: Draft) -> dict[int, int]:
+    """Containers that get a new child → the first number that means another child from then on."""
+    first: dict[int, int] = {}
+    for edit in draft.edits:
+        if isinstance(edit, InsertChild) and draft.exists(edit.path):
+            container = draft.model.get_submodule(edit.path)
+            names = list(container._modules)
+            at = names.index(edit.anchor) + (not edit.before) if edit.anchor in names else 0
+            first[id(container)] = min(at, first.get(id(container), at))
+    return first
+
+
+def _emitted(draft: Draft, variable: str, style: Style) -> str:
     pieces = draft.pieces()
     person, variable = variable, ("model" if style.function else variable)
     if not style.in_place and not style.function:

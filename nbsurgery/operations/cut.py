@@ -103,6 +103,9 @@ def end_at(draft: Draft, step: int, scope: Scope, value: Any, words: str, node: 
     if scope.output.args[:1] == (value,):
         _claim(draft, step, source)
         return
+    if len(scope.inputs) == 1 and _shortened(draft, step, scope, value):
+        _claim(draft, step, source)
+        return
     last = _tail(draft, scope, value)
     if last is not None and len(draft.edits) == edits and not draft.rewires:
         path = last.target
@@ -212,7 +215,7 @@ def _shortened(draft: Draft, step: int, scope: Scope, value: Any) -> bool:
     node = scope.by_id[value.id]
     if node.kind != "module" or node.target.rpartition(".")[0] != scope.path:
         return False
-    if len(draft.calls_of(scope.path)) != 1:
+    if scope.path and len(draft.calls_of(scope.path)) != 1:
         return False
     module = draft.module(scope.path)
     if node.step is not None:

@@ -164,7 +164,7 @@ def shorten(draft: Draft, step: int, path: str, keep: int, comment: str | None =
     """Cut the end of the container at `path` off: graph, code, and what a library keeps beside it."""
     container = draft.module(path)
     names = list(container._modules)
-    gone = [f"{path}.{n}" for n in names[keep:]]
+    gone = [f"{path}.{n}" if path else n for n in names[keep:]]
     params = sum(p.numel() for n in names[keep:] for p in container._modules[n].parameters())
     what = "layers" if isinstance(container, nn.ModuleList) else "modules"
     kind = _kinds(path, what)
@@ -201,6 +201,8 @@ def _passed_on(node: Node) -> str:
 
 def _kinds(path: str, what: str) -> str:
     """``encoder layers`` for ``encoder.layer``, ``modules of layer4`` for ``layer4``."""
+    if not path:
+        return what
     parts = path.split(".")
     if parts[-1] in ("layer", "layers", "blocks", "block", "h") and len(parts) > 1:
         word = {"layer": "layers", "h": "layers", "block": "blocks"}.get(parts[-1], parts[-1])

@@ -1,0 +1,81 @@
+"""insert: beside edits that speak of the same container, before and after it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from nbsurgery.session import Session
+
+
+class Residual(nn.Module):
+    """A block that an edit inside gives a class of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(4, 4, 3, padding=1)
+
+    def forward(self, x):
+        return x + self.conv(x).relu()
+
+
+def chain() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 1), nn.ReLU(), Residual(), nn.Conv2d(4, 4, 1), Residual(), nn.ReLU()
+    ).eval()
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session(chain(), (torch.randn(2, 3, 6, 6),), namespace={})
+
+
+LATER = [
+    ("replace", {"where": "3", "new": "nn.Conv2d(4,4,3,padding=1)"}),
+    ("insert", {"after": "4.conv", "new": "nn.BatchNorm2d(4)"}),
+    ("insert", {"before": "4", "new": "nn.BatchNorm2d(4)"}),
+    ("cut", {"after": "4"}),
+    ("tap", {"nodes": {"2": "a", "4": "b"}}),
+]
+
+
+@pytest.mark.parametrize("later", LATER, ids=lambda s: s[0])
+@pytest.mark.parametrize("first", [True, False])
+def test_numbers_behind_a_new_child_still_mean_the_same_layers(session, later, first):
+    new = ("insert", {"after": "1", "new": "nn.Conv2d(4, 4, 1)"})
+    for step in (new, later) if first else (later, new):
+        session.do(*step)
+    assert session.report.ok, session.code
+    built = session.build()
+    old = session.original
+    for name in ("0", "2", "3") if later[0] != "replace" else ("0", "2", "4"):
+        mine, theirs = built.get_submodule(name), old.get_submodule(name)
+        assert [p.data_ptr() for p in mine.parameters()] == [
+            p.data_ptr() for p in theirs.parameters()
+        ]
+    run = []
+    names = [n for n in ("0", "conv", "2", "3") if n in dict(built.named_children())]
+    for name in names:
+        built.get_submodule(name).register_forward_hook(lambda *_, n=name: run.append(n))
+    built(torch.randn(2, 3, 6, 6))
+    assert run == names
+
+
+def test_what_a_cut_takes_away_leaves_no_code(session):
+    session.do("insert", {"after": "3", "new": "nn.Conv2d(4, 4, 1)"})
+    session.do("cut", {"after": "2"})
+    assert "named_children" not in session.code
+
+
+def test_a_chain_is_cut_as_one_would_type_it(session):
+    session.do("cut", {"after": "2"})
+    assert session.code.endswith("\nmodel = model[:3]\n")
+
+
+def test_given_text_is_written_as_a_formatter_leaves_it(session):
+    session.do(
+        "replace", {"where": "5", "new": "nn.Sequential(nn.PReLU(4,init = .1),\n nn.ReLU()) # x"}
+    )
+    assert "model[5] = nn.Sequential(nn.PReLU(4, init=.1), nn.ReLU())\n" in session.code
