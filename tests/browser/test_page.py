@@ -69,6 +69,39 @@ def test_a_moved_cell_keeps_its_view(notebook):
 
 
 @in_lab
+def test_the_picture_stays_in_sight(notebook):
+    """A picture that becomes shorter is not lost above the canvas; what is opened stays where it was."""
+    book = notebook(
+        "import torch, nbsurgery as nbs\nfrom torch import nn\n"
+        "block = lambda: nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.Tanh())\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.blocks = nn.ModuleList(block() for _ in range(8))\n"
+        "    def forward(self, x):\n"
+        "        for block in self.blocks: x = x + block(x)\n"
+        "        return x\n"
+        "s = nbs.Surgery(Net(), torch.zeros(1, 4)); s._ask_expand_to(3); s"
+    )
+    book.run(0)
+    widget = book.widget(0)
+    widget.click("blocks.7.3")
+    canvas = widget.root.locator(".nbs-canvas").bounding_box()
+    book.execute("s.cut(after='blocks.0.1')")
+    widget.idle()
+    book.page.wait_for_timeout(500)
+    seen = widget.thing("blocks.0.1").bounding_box()
+    assert canvas["y"] < seen["y"] < canvas["y"] + canvas["height"]
+    book.execute("s.undo()")
+    book.page.wait_for_timeout(500)
+    widget.show("blocks.4")
+    before = widget.thing("blocks.4").bounding_box()
+    widget.toggle("blocks.4")
+    after = widget.thing("blocks.4").bounding_box()
+    assert abs(before["y"] - after["y"]) < 2
+
+
+@in_lab
 def test_keys_and_wheel(notebook):
     """Keys in the widget are the widget's; a wheel over a canvas without the focus scrolls the page."""
     book = notebook(OPEN, "one", *["print(1)"] * 20)

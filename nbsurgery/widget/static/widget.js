@@ -418,6 +418,21 @@ var Camera = class {
     const y = this.size.h * k < h2 ? (h2 - this.size.h * k) / 2 : 10;
     this.go({ x, y, k });
   }
+  /** When the picture has shrunk away from under the view: back to what there is, as little as needed. */
+  recover() {
+    if (!this.state.pan) return;
+    const { w, h: h2 } = this.#room();
+    const { x, y, k } = this.state.pan;
+    if (!w || !this.size.w) return;
+    const back = (at, size, space) => {
+      const seen = Math.min(at + size, space) - Math.max(at, 0);
+      if (seen >= Math.min(size, space) * 0.3) return at;
+      if (size <= space - 2 * MARGIN) return (space - size) / 2;
+      return at < 0 ? space - MARGIN - size : MARGIN;
+    };
+    const to = { x: back(x, this.size.w * k, w), y: back(y, this.size.h * k, h2), k };
+    if (to.x !== x || to.y !== y) this.go(to, true);
+  }
   /** All of it at once. */
   fit() {
     const { w, h: h2 } = this.#room();
@@ -2285,6 +2300,7 @@ function open(model, el) {
     minimap.draw(painter);
     const item = anchor ? painter.find(anchor.scope) : void 0;
     if (anchor && item) camera.hold(item, anchor);
+    else camera.recover();
     anchor = null;
     selection.mark();
   }

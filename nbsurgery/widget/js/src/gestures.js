@@ -76,6 +76,23 @@ export class Camera {
     this.go({ x, y, k });
   }
 
+  /** When the picture has shrunk away from under the view: back to what there is, as little as needed. */
+  recover() {
+    if (!this.state.pan) return;
+    const { w, h } = this.#room();
+    const { x, y, k } = this.state.pan;
+    if (!w || !this.size.w) return;
+    /** @param {number} at @param {number} size @param {number} space */
+    const back = (at, size, space) => {
+      const seen = Math.min(at + size, space) - Math.max(at, 0);
+      if (seen >= Math.min(size, space) * 0.3) return at;
+      if (size <= space - 2 * MARGIN) return (space - size) / 2;
+      return at < 0 ? space - MARGIN - size : MARGIN;
+    };
+    const to = { x: back(x, this.size.w * k, w), y: back(y, this.size.h * k, h), k };
+    if (to.x !== x || to.y !== y) this.go(to, true);
+  }
+
   /** All of it at once. */
   fit() {
     const { w, h } = this.#room();

@@ -175,6 +175,7 @@ export function open(model, el) {
     minimap.draw(painter);
     const item = anchor ? painter.find(anchor.scope) : undefined;
     if (anchor && item) camera.hold(item, anchor);
+    else camera.recover();
     anchor = null;
     selection.mark();
   }
