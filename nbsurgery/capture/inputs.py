@@ -150,14 +150,16 @@ def hint(model: nn.Module, tensors: list[torch.Tensor]) -> str:
     places = {str(p.device) for p in model.parameters()}
     given = {str(t.device) for t in tensors}
     if places and given and not places & given and "meta" not in places:
-        model_place, input_place = min(places), min(given)
-        return (
-            f" The model is on {model_place} and its inputs are on {input_place}: "
-            "move one to the other."
-        )
-    kinds = {p.dtype for p in model.parameters() if p.is_floating_point()}
-    floats = {t.dtype for t in tensors if t.is_floating_point()}
+        return f". The model is on {min(places)}, its inputs on {min(given)}: move one to the other"
+    kinds = {_dtype(p) for p in model.parameters() if p.is_floating_point()}
+    floats = {_dtype(t) for t in tensors if t.is_floating_point()}
     if kinds and floats and not kinds & floats:
-        wanted = min(map(str, kinds))
-        return f" The model's weights are {wanted}, its inputs {min(map(str, floats))}."
+        return f". The model's weights are {min(kinds)}, its inputs {min(floats)}: convert one"
+    if kinds and tensors and not floats and not _takes_indices(model):
+        whole = min(_dtype(t) for t in tensors)
+        return f". The model's weights are {min(kinds)}, and no input is: it was given {whole}"
     return ""
+
+
+def _dtype(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

@@ -48,7 +48,8 @@ def capture(
         ModelFailed: the model itself raised; the error's ``graph`` holds what ran before.
     """
     with _alone(), _no_collection():
-        return _capture(model, tuple(args), dict(kwargs or {}), how)
+        args = (args,) if isinstance(args, torch.Tensor) else tuple(args)
+        return _capture(model, args, dict(kwargs or {}), how)
 
 
 @contextlib.contextmanager

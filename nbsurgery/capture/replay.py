@@ -42,6 +42,7 @@ def replay(
     Raises:
         ReplayRefused: a decision that the recorded run made does not hold for this input.
     """
+    args = (args,) if isinstance(args, torch.Tensor) else tuple(args)
     run = _Run(graph, model, None if values is None else set(values))
     result = run.root(args, dict(kwargs or {}))
     return result if values is None else (result, run.taken)
