@@ -64,12 +64,7 @@ def inside(tape, original, module, args, kwargs) -> Any:
 
 
 def open_scope(tape, path: str, module, parent, caller) -> OpenScope:
-    count = tape.keys[path]
-    tape.keys[path] += 1
-    key = path if count == 0 else f"{path}_{count}"
-    while key in tape.scopes:
-        count += 1
-        key = f"{path}_{count}"
+    key = tape.numbered(tape.keys, path)
     scope = OpenScope(key, path, module, parent, caller)
     tape.scopes[key] = scope
     if caller is not None:

@@ -56,6 +56,7 @@ class Tape:
         self._attributes: dict[int, tuple] | None = None
         self.loose: dict[int, torch.Tensor] = {}  # of layers that no module registers
         self._walk(root, "", ())
+        self.every_path = {path for paths in self.paths.values() for path in paths}
 
     def _walk(self, module: nn.Module, path: str, chain: tuple) -> None:
         key = id(module)
@@ -114,9 +115,18 @@ class Tape:
             base = node.target
         else:
             base = f"{path}.{node.base}" if path else node.base
-        count = self.names[base]
-        self.names[base] += 1
-        return base if count == 0 else f"{base}_{count}"
+        return self.numbered(self.names, base)
+
+    def numbered(self, counts: collections.Counter, base: str) -> str:
+        """`base`, or with ``_1``, ``_2`` from its second use on; never the path of another module."""
+        count = counts[base]
+        counts[base] += 1
+        if count == 0:
+            return base
+        while f"{base}_{count}" in self.every_path:  # the layers ``conv`` and ``conv_1``
+            count = counts[base]
+            counts[base] += 1
+        return f"{base}_{count}"
 
     # ---- which node made a value
 

@@ -82,6 +82,25 @@ def test_a_module_called_twice_opens_two_scopes():
     assert [(n.call, n.calls) for n in calls] == [(1, 2), (2, 2)]
 
 
+def test_a_second_call_never_takes_the_name_of_another_module():
+    """Layers called ``conv`` and ``conv_1``, blocks called ``block`` and ``block_1``."""
+
+    class Numbered(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.conv_1 = torch.nn.Conv2d(3, 3, 1), torch.nn.Conv2d(3, 3, 1)
+            self.block, self.block_1 = models.JustAdd(), models.JustAdd()
+
+        def forward(self, x):
+            x = self.conv(self.conv(self.conv_1(x)))
+            return self.block(self.block(self.block_1(x)))
+
+    graph = capture(Numbered(), (torch.randn(1, 3, 4, 4),))
+    assert [n.name for n in graph.flat if n.kind == "module"] == ["conv_1", "conv", "conv_2"]
+    assert list(graph.scopes) == ["", "block_1", "block", "block_2"]
+    assert [graph.scopes[k].path for k in graph.scopes] == ["", "block_1", "block", "block"]
+
+
 def test_a_value_that_enters_by_an_attribute_is_a_stowaway():
     """The child reads a tensor of its parent that was not passed."""
     graph = captured("Closure")
