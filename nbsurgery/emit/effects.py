@@ -6,8 +6,9 @@ import ast
 import inspect
 import types
 
+from ..graph import Ref
 from . import source
-from .expressions import Writer
+from .expressions import Writer, follow
 
 _FILLING = {
     "append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault", "add",
@@ -33,7 +34,9 @@ def refuse_effects(writer: Writer) -> None:
             source.untouched_parameters(code) - {code.co_varnames[0]} if code.co_varnames else ()
         )
         for node in ast.walk(definition):
-            if _is_effect(writer, node, set(given), code) and _ran(file, node, definition, lines):
+            effect = _is_effect(writer, node, set(given), code)
+            strict = bool(effect) and not isinstance(node, ast.Attribute)
+            if effect and _ran(writer, code, node, definition, lines, strict):
                 raise writer.refuse(
                     f"its forward does `{ast.unparse(file.statement(node))[:60]}` at line "
                     f"{node.lineno}, which no recorded operation stands for"
@@ -86,8 +89,14 @@ def _changes(node) -> bool:
     return bool(node.writes or node.impure or node.kind == "method")
 
 
-def _ran(file: source.File, node: ast.AST, definition: ast.AST, lines: set[int]) -> bool:
-    """Whether the statement was run: not in a branch, or in one where operations were recorded."""
+def _ran(writer: Writer, code, node, definition, lines: set[int], strict: bool) -> bool:
+    """Whether the statement was run.
+
+    It stands in no branch, in a branch where operations were recorded, or in one whose test says so:
+    what tests ask is often whether an argument was given. What is not known counts as run where it
+    would change a given object (`strict`).
+    """
+    file = source.file(code.co_filename)
     inner = file.statement(node)
     outer = file.parent.get(inner)
     while outer is not None and outer is not definition:
@@ -96,9 +105,59 @@ def _ran(file: source.File, node: ast.AST, definition: ast.AST, lines: set[int])
         if isinstance(outer, (ast.If, ast.Try)):
             for name in ("body", "orelse", "handlers", "finalbody"):
                 block = getattr(outer, name, [])
-                if inner in block:
-                    span = range(block[0].lineno, block[-1].end_lineno + 1)
-                    if not any(line in span for line in lines):
+                if inner not in block:
+                    continue
+                span = range(block[0].lineno, block[-1].end_lineno + 1)
+                if not any(line in span for line in lines):
+                    held = _answer(writer, code, outer) if isinstance(outer, ast.If) else None
+                    if held is None and not strict or held == (name != "body"):
                         return False
         inner, outer = outer, file.parent.get(outer)
     return True
+
+
+def _answer(writer: Writer, code: types.CodeType, branch: ast.If) -> bool | None:
+    """What the test of a branch gave, where it asks only for arguments and the module's own values."""
+    forward = inspect.unwrap(type(writer.module).forward)
+    if code is not getattr(forward, "__code__", None) or not code.co_varnames:
+        return None
+    known: dict[str, object] = {code.co_varnames[0]: writer.module}
+    for name, parameter in inspect.signature(forward).parameters.items():
+        given = next((n for n in writer.nodes if n.kind == "input" and n.target == name), None)
+        if given is None:
+            if parameter.default is not inspect.Parameter.empty:
+                known[name] = parameter.default
+        elif given.outputs or isinstance(writer.scope.bindings.get(given.id), Ref):
+            known[name] = _Given()
+        else:
+            known[name] = given.value
+    me = code.co_varnames[0]
+    return _holds(follow(branch.test, source.constants_of(code), me), known)
+
+
+def _holds(test: ast.expr, known: dict[str, object]) -> bool | None:
+    """The truth of a test as far as it is known; a conjunction is false with one false part."""
+    if isinstance(test, ast.BoolOp):
+        parts = [_holds(part, known) for part in test.values]
+        decisive = isinstance(test.op, ast.Or)
+        if decisive in parts:
+            return decisive
+        return None if None in parts else not decisive
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _holds(test.operand, known)
+        return None if inner is None else not inner
+    read = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
+    if not read <= known.keys() or any(isinstance(n, ast.Call) for n in ast.walk(test)):
+        return None
+    try:
+        tree = ast.fix_missing_locations(ast.Expression(test))
+        return bool(eval(compile(tree, "", "eval"), {}, known))
+    except Exception:  # noqa: BLE001 - the test asks for more than whether something was given
+        return None
+
+
+class _Given:
+    """Stands for an argument that was given, and answers nothing else about itself."""
+
+    def __bool__(self):
+        raise TypeError

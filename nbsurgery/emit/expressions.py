@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from ..errors import EmissionError
 from ..graph import Graph, Node, Ref, Scope, iter_refs
-from ..paths import indexed
+from ..paths import indexed, quoted
 from . import source
 from .names import Imports
 
@@ -636,7 +636,7 @@ class Writer:
             return text
         me = function.__code__.co_varnames[0]
         written = expression
-        expression = _follow(expression, source.constants_of(function.__code__), me)
+        expression = follow(expression, source.constants_of(function.__code__), me)
         names = {n.id for n in ast.walk(expression) if isinstance(n, ast.Name)}
         if names != {me} or any(
             isinstance(n, (ast.Call, ast.Lambda)) for n in ast.walk(expression)
@@ -682,12 +682,6 @@ class Writer:
         self.handed_on.add(expression)
         self.read_by_name.add(expression.id)
         return self.names[given.id] if given is not None else expression.id
-
-
-def quoted(text: str) -> str:
-    """A string literal in double quotes where that needs no escape, whatever the text contains."""
-    plain = repr(text)
-    return f'"{text}"' if plain == f"'{text}'" and '"' not in text else plain
 
 
 def _step(text: str, owner: Any, part: str) -> tuple[str, Any]:
@@ -738,14 +732,14 @@ def _drop_defaults(function, args: list, kwargs: dict) -> dict:
     return kept
 
 
-def _follow(expression: ast.expr, constants: dict, me: str, depth: int = 0) -> ast.expr:
+def follow(expression: ast.expr, constants: dict, me: str, depth: int = 0) -> ast.expr:
     """The expression with local names that one assignment makes replaced by what they stand for."""
 
     class Replace(ast.NodeTransformer):
         def visit_Name(self, node):
             if node.id == me or depth > 3 or node.id not in constants:
                 return node
-            return _follow(constants[node.id], constants, me, depth + 1)
+            return follow(constants[node.id], constants, me, depth + 1)
 
     return Replace().visit(copy.deepcopy(expression))
 
@@ -768,7 +762,7 @@ def _aligned(count: int, expression: ast.expr, constants: dict) -> dict[int, ast
 
 
 def _followed(expression: ast.expr, constants: dict, depth: int = 0) -> list[ast.expr]:
-    """The expressions that `_follow` puts in."""
+    """The expressions that `follow` puts in."""
     found = []
     for node in ast.walk(expression):
         if isinstance(node, ast.Name) and node.id in constants and depth <= 3:

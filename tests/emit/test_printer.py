@@ -181,3 +181,51 @@ def test_the_end_of_a_container_that_nobody_reads_goes():
     assert body(result) == "for layer in self.layers:\n    x = layer(x)\nreturn x"
     result = print_class(graph, scope, model, name="P", arg="model", base=graph, form="sub")
     assert body(result) == "for layer in self.layers[:3]:\n    x = layer(x)\nreturn x"
+
+
+class Fills(nn.Module):
+    """Appends to a list that it was given, only where it is asked to."""
+
+    def forward(self, x, found=None):
+        if found is not None:
+            found.append(x * 2)
+        return x + 1
+
+
+class Leaves(nn.Module):
+    """Sets an attribute of a child, and fills a list of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.child = nn.ReLU()
+
+    def forward(self, x):
+        mine = []
+        mine.append(self.child(x))
+        self.child.memory = x
+        return mine[0]
+
+
+def test_what_a_forward_leaves_behind_is_not_lost_silently():
+    """A list filled for the caller and an attribute set are refused, quoted; a branch not taken is not."""
+    model = Leaves().eval()
+    graph = capture(model, (torch.randn(2, 4),), {}, how="real")
+    with pytest.raises(EmissionError, match=r"self\.child\.memory = x"):
+        print_class(graph, graph.root, model, name="P", arg="model")
+    model = Fills().eval()
+    graph = capture(model, (torch.randn(2, 4),), {}, how="real")
+    assert print_class(graph, graph.root, model, name="P", arg="model").text.endswith("x + 1")
+
+    class Around(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Fills()
+
+        def forward(self, x):
+            found = []
+            return self.inner(x, found)
+
+    model = Around().eval()
+    graph = capture(model, (torch.randn(2, 4),), {}, how="real")
+    with pytest.raises(EmissionError):
+        print_class(graph, graph.scopes["inner"], model.inner, name="P", arg="block")
