@@ -184,7 +184,6 @@ def table(results: dict[str, dict[str, dict]]) -> str:
         forwards = [cell["forward"] for cell in row.values() if "forward" in cell]
         forward = min(forwards, default=float("nan"))
         cells = []
-        best = min((c["seconds"] for c in row.values() if "seconds" in c), default=None)
         for tool, cell in row.items():
             if "failed" in cell:
                 cells.append(cell["failed"])
@@ -192,7 +191,7 @@ def table(results: dict[str, dict[str, dict]]) -> str:
             text = f"{cell['seconds']:.2f} s ({cell['seconds'] / forward:.1f}×)"
             if tool == "torchview":
                 text += f", DOT alone {cell['capture']:.2f} s"
-            cells.append(f"**{text}**" if cell["seconds"] == best else text)
+            cells.append(text)
         lines.append(f"| {name} | {forward:.3f} s | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
