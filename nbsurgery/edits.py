@@ -7,7 +7,6 @@ has to know of it.
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,7 @@ from torch import nn
 
 from .errors import an
 from .expression import Expression, imports, printed, spell
-from .paths import assignment, moved, spelled
+from .paths import assignment, moved, quoted, spelled
 
 
 @dataclass
@@ -290,11 +289,6 @@ def callee(expr: Expression) -> str:
     """The text of what an expression calls."""
     body = expr.tree.body
     return ast.unparse(body.func if isinstance(body, ast.Call) else body)
-
-
-def quoted(text: str) -> str:
-    """A string literal with double quotes."""
-    return json.dumps(text, ensure_ascii=False)  # the same escapes as Python's own
 
 
 def class_imports(cls: type) -> list[str]:

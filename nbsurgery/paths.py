@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import json
 import keyword
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torch import nn
+
+
+def quoted(text: str) -> str:
+    """A string literal as a formatter leaves it: in double quotes where that needs no escape."""
+    return repr(text) if '"' in text else '"' + repr(text)[1:-1] + '"'
 
 
 def spelled(root: nn.Module, path: str, variable: str) -> str:
@@ -30,13 +34,15 @@ def spelled(root: nn.Module, path: str, variable: str) -> str:
 
 
 def _step(here: Any, part: str, so_far: str) -> str:
-    if indexed(here, part):
+    if indexed(here, part) or (isinstance(here, nn.ParameterList) and part.isdigit()):
         return f"[{part}]"
+    if isinstance(here, nn.ParameterDict) and part in here:
+        return f"[{quoted(part)}]"
     if isinstance(here, nn.ModuleDict) and part in here._modules:
-        return f"[{json.dumps(part, ensure_ascii=False)}]"
+        return f"[{quoted(part)}]"
     if part.isidentifier() and not keyword.iskeyword(part):
         return f".{part}"
-    return f".get_submodule({json.dumps(part, ensure_ascii=False)})"
+    return f".get_submodule({quoted(part)})"
 
 
 def indexed(parent: Any, name: str) -> bool:
@@ -79,7 +85,7 @@ def assignment(root: nn.Module, path: str, variable: str, value: str) -> str:
     owner = root.get_submodule(parent)
     target = spelled(root, path, variable)
     if target.endswith(")"):
-        return f"{variable}.set_submodule({json.dumps(path, ensure_ascii=False)}, {value})"
+        return f"{variable}.set_submodule({quoted(path)}, {value})"
     assert owner._modules.get(name) is not None or not hasattr(owner, name)
     return f"{target} = {value}"
 

@@ -35,7 +35,10 @@ from .errors import (
 )
 from .graph import Graph, Node
 from .operations import OPERATIONS
+from .operations.base import Offer
 from .targets import call_name, encode, resolve
+from .verify.compare import cloned
+from .verify.still import still
 
 FORMAT = "nbsurgery/1"
 
@@ -366,11 +369,19 @@ class Session:
         part = draft.pieces()[0].part
         taken = [part.taken.get(n.id, n.id) for n in part.partial[""].inputs]
         ids = [i for t in taken for i in (t if isinstance(t, tuple) else (t,))]
-        copy = verify.structural_copy(self.original)
-        with torch.no_grad():
-            _, values = replay(self.base, copy, *self._example, values=ids)
+        whole = dataclasses.replace(draft, division=None)
+        if draft.edits or draft.rewires:  # what steps made or changed crosses as they leave it
+            code = emit(whole, self.variable)
+            model = verify.execute(
+                code, self.original, variable=self.variable, namespace=self.namespace
+            ).model
+        else:
+            model = verify.structural_copy(self.original)
+        example = cloned(self._adapted(whole))
+        with still(), torch.no_grad():
+            _, values = replay(draft.graph, model, *example, values=ids)
         inputs = {n.id: n for n in self.base.root.inputs}
-        args, kwargs = self._example
+        args, kwargs = example
         for i, id in enumerate(inputs):
             given = kwargs.get(inputs[id].target, args[i] if i < len(args) else None)
             values.setdefault(id, given)
@@ -591,10 +602,26 @@ class Session:
         offers = []
         for operation in OPERATIONS.values():
             try:
-                offers += [o.to_dict() for o in operation.offers(self._state.draft, nodes)]
+                found = operation.offers(self._state.draft, nodes)
             except SurgeryError:
                 continue  # it makes no sense on this selection
+            offers += [o.to_dict() for o in found if self._fits(o)]
         return offers
+
+    def _fits(self, offer: Offer) -> bool:
+        """Whether an edit of the wiring alone can be drafted as offered; others depend on the form."""
+        operation = OPERATIONS[offer.operation]
+        if not operation.wiring:
+            return True
+        trial = self._state.draft.copy()
+        filled = {f.name: f.default for f in offer.fields if f.default}
+        try:
+            operation.apply(trial, 0, {**offer.arguments, **filled})
+            trial.finish()
+            trial.pieces()
+        except SurgeryError:
+            return False
+        return True
 
     def preview(self, operation: str, arguments: Mapping[str, Any]) -> dict:
         """What a step would change, without making it: places and their count.

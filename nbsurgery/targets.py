@@ -148,6 +148,12 @@ def resolve(draft: Draft, where: Any) -> list[Target]:
     return targets
 
 
+def outermost(draft: Draft, targets: list[Target]) -> list[Target]:
+    """The places that lie in no other of them: what goes with another needs no edit of its own."""
+    inside = {n.child for t in targets for n in t.nodes if n.child is not None}
+    return [t for t in targets if not inside & set(draft.graph.ancestors(t.node.scope))]
+
+
 def _ids(draft: Draft, where: Any) -> tuple[list[str], bool]:
     """Ids that one entry means, and whether it means single calls."""
     graph = draft.graph

@@ -104,6 +104,8 @@ def _emitted(draft: Draft, variable: str, style: Style) -> str:
         for r in draft.rewires.values():
             for m in r.new.values() if r.key in partial else ():
                 place.need(*imports(m.new, draft.namespace))
+                if "torch." in m.suffix:
+                    place.need("import torch")
         parts.write(place, piece, text.classes, made, lambda c, lines: _block(text, c, lines))
     if not text.blocks:
         return EMPTY

@@ -83,6 +83,7 @@ class Operation:
     order: int = 100
     takes: tuple[str, ...] | None = None  # names of its arguments; None where any will do
     nones: bool = False  # whether None is a value of its arguments
+    wiring: bool = False  # it edits the graph alone, so an offer can be tried at no cost
     neutral: bool = False  # it changes no number: what earlier steps promise still holds
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:

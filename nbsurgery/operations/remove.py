@@ -13,7 +13,7 @@ from ..edits import Assign, SetValue, Shorten
 from ..errors import StepError
 from ..expression import parse
 from ..graph import Node, Ref
-from ..targets import Target, call_name, resolve, spelled_where
+from ..targets import Target, call_name, outermost, resolve, spelled_where
 from .base import Offer, Operation, need
 
 
@@ -22,6 +22,7 @@ class Remove(Operation):
 
     name = "remove"
     order = 20
+    wiring = True
     takes = ("where",)
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
@@ -43,7 +44,7 @@ class Remove(Operation):
         ]  # fmt: skip
 
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
-        targets = resolve(draft, need(arguments, "where", "remove"))
+        targets = outermost(draft, resolve(draft, need(arguments, "where", "remove")))
         for target in targets:
             if target.node.kind not in ("module", "function", "method"):
                 raise StepError(
@@ -59,8 +60,8 @@ class Remove(Operation):
         for target in rest:
             self._identity(draft, step, target)
         for target in targets:
-            if target.path is None:
-                self._bypass(draft, step, target.node)
+            if target.path is None:  # as the removal of its neighbour left it
+                self._bypass(draft, step, draft.node(target.node.id))
         return len(targets)
 
     def text(self, arguments: Mapping[str, Any]) -> str:

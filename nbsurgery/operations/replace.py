@@ -12,10 +12,10 @@ from torch import nn
 from .. import rewrite
 from ..draft import Draft, call_in_scope, describe, is_head, local_name, number, ordinal
 from ..edits import Assign, Bulk, NewModule
-from ..errors import StepError
-from ..expression import Expression, parse, spell
+from ..errors import StepError, an
+from ..expression import Expression, parse, printed, spell
 from ..graph import Node, Ref, Scope
-from ..targets import Target, call_name, class_of, resolve, spelled_where
+from ..targets import Target, call_name, class_of, outermost, resolve, spelled_where
 from .base import (
     Field,
     Offer,
@@ -30,7 +30,6 @@ from .base import (
     suffix_for,
 )  # fmt: skip
 
-
 POLICIES = ("new", "keep")
 
 
@@ -43,6 +42,8 @@ class Replace(Operation):
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if not nodes or any(n.kind not in ("module", "function", "method") for n in nodes):
+            return []
+        if any(n.kind != "module" and not _tensors(n) for n in nodes):
             return []
         where = [{"call": call_name(draft.graph, n.id)} for n in nodes]
         first = nodes[0]
@@ -94,7 +95,7 @@ class Replace(Operation):
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
         where = need(arguments, "where", "replace")
         text = need(arguments, "new", "replace")
-        targets = resolve(draft, where)
+        targets = outermost(draft, resolve(draft, where))
         if any(n.kind in ("input", "output", "parameter") for t in targets for n in t.nodes):
             raise StepError(
                 f"{targets[0].node.name!r} is an {targets[0].node.kind}; replace takes modules, "
@@ -119,7 +120,7 @@ class Replace(Operation):
             self._assign(draft, step, whole[0], text, keep)
         for target in targets:
             if target.path is None:
-                replace_call(draft, step, target.node, text)
+                replace_call(draft, step, draft.node(target.node.id), text)
         return len(targets)
 
     def text(self, arguments: Mapping[str, Any]) -> str:
@@ -131,7 +132,7 @@ class Replace(Operation):
         expr, made = new_module(draft, text, old)
         if not isinstance(made, nn.Module):
             for node in target.nodes:
-                replace_call(draft, step, node, text)
+                replace_call(draft, step, draft.node(node.id), text)
             return
         unit = "classes" if is_head(draft, target.path) else "outputs"
         kept = _kept(target.path, old, made) if keep else []
@@ -162,7 +163,7 @@ class Replace(Operation):
         if not isinstance(made, nn.Module):
             for target in targets:
                 for node in target.nodes:
-                    replace_call(draft, step, node, text)
+                    replace_call(draft, step, draft.node(node.id), text)
             return
         paths = tuple(t.path for t in targets)
         calls = sum(len(t.nodes) for t in targets)
@@ -206,7 +207,7 @@ def _kept(path: str, old: nn.Module, made: nn.Module) -> list[str]:
         )
     if not both:
         raise StepError(
-            f"{path}: a {type(made).__name__} has no weight of the same name as the "
+            f"{path}: {an(type(made).__name__)} has no weight of the same name as the "
             f"{type(old).__name__}; there is nothing to keep"
         )
     return both
@@ -251,11 +252,22 @@ def _item(node: Node, of: str) -> Any:
 def _redefine(draft: Draft, path: str, text: Any) -> None:
     """Replace a module that an earlier step added: it is made differently, and that is all."""
     expr, made = new_module(draft, text, draft.module(path))
+    expr = _with_values(expr, draft.module(path))
     if not isinstance(made, nn.Module) or "old" in expr.free:
         raise StepError(f"{path!r} was added by an earlier step: change that step instead")
     changes = {"new": expr, "suffix": suffix_for(draft, made, path), "moded": is_moded(made)}
     if not draft.redefine(path, made, **changes):
         raise StepError(f"{path!r} was added by an earlier step: change that step instead")
+
+
+def _with_values(expr: Expression, old: nn.Module) -> Expression:
+    """The text with the numbers of a module that only a step made: no code could read them."""
+
+    def value(attr: str) -> str | None:
+        found = getattr(old, attr, None)
+        return repr(found) if isinstance(found, (int, float, bool, str, tuple)) else None
+
+    return parse(printed(expr, "old", value))
 
 
 def _strict(draft: Draft, where: Any, found: list[Target]) -> None:
@@ -293,15 +305,19 @@ def _wraps(expr: Expression, made: Any) -> bool:
     return expr.whole_old and isinstance(made, nn.Module)
 
 
+def _tensors(node: Node) -> list[Ref]:
+    """What a call reads directly, so that a module could take it: not what lies in a list."""
+    own = [r for r in node.args if isinstance(r, Ref)]
+    return own or [r for r in node.kwargs.values() if isinstance(r, Ref)]
+
+
 def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
     """Exchange one call: the scope that performs it gets a class of its own."""
     scope = draft.scope_of(node)
     old = draft.module(node.target) if node.kind == "module" else None
     expr, made = new_module(draft, text, old)
     suffix = class_piece(made, expr)
-    tensors = [r for r in node.args if hasattr(r, "id")] or [
-        r for r in node.kwargs.values() if hasattr(r, "id")
-    ]
+    tensors = _tensors(node)
     if not tensors:
         raise StepError(f"{node.name!r} reads no tensor that a module could take")
     what = _this(draft, node)

@@ -20,6 +20,7 @@ class Split(Operation):
 
     name = "split"
     order = 45
+    wiring = True
     takes = ("after",)
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:

@@ -20,6 +20,7 @@ class Tap(Operation):
 
     name = "tap"
     order = 50
+    wiring = True
     takes = ("nodes", "keys", "output")
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:

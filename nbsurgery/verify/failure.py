@@ -108,7 +108,7 @@ def _leaf(name: str, module: nn.Module, given: torch.Tensor, said: str) -> StepE
         wanted, got = tuple(module.normalized_shape), shape[-len(module.normalized_shape) :]
         if wanted != got:
             return ShapeError(f"{name} expects {wanted} at the end, gets {got}{against}")
-    return ShapeError(f"{name} ({kind}) cannot work on {shape}: {said}")
+    return ShapeError(f"{name or 'the model'} ({kind}) cannot work on {shape}: {said}")
 
 
 def _weight(module: nn.Module) -> str:

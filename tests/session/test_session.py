@@ -132,3 +132,61 @@ def test_a_wrapper_that_is_a_function_stops_a_second_run(session):
 def test_same_padding_is_a_word_that_convolutions_take(session):
     session.do("set", {"where": "conv", "padding": "same"})
     assert session.build().conv.padding == "same"
+
+
+def test_a_start_behind_edits_takes_what_they_make_and_moves_nothing():
+    torch.manual_seed(0)
+    layers = [nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 2)]
+    model = nn.Sequential(*layers)  # in train mode: a run would move the statistics and the dice
+    session = Session(model, (torch.randn(6, 4),), namespace={})
+    before, statistics = state_of(model), model[1].running_mean.clone()
+    session.do("replace", {"where": ["0", "1"], "new": "nn.Identity()"})
+    session.do("start", {"at": "3"})
+    assert session.report.ok, session.code
+    assert state_of(model) == before
+    assert torch.equal(model[1].running_mean, statistics)
+
+
+def test_neighbours_go_in_one_step(session):
+    session.do("remove", {"where": ["relu", "bn"]})
+    session.undo()
+    session.do("remove", {"where": [{"call": "relu"}, {"call": "add"}]})
+    assert session.report.ok
+    assert "relu(" not in session.code.partition("def forward")[2]
+
+
+def test_a_place_inside_another_place_of_the_step_goes_with_it():
+    torch.manual_seed(0)
+    inner = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    session = Session(nn.Sequential(inner, nn.Linear(4, 2)), (torch.randn(2, 4),), namespace={})
+    session.do("replace", {"where": ["0", "0.1"], "new": "nn.Identity()"})
+    assert isinstance(session.build()[0], nn.Identity)
+
+
+def test_what_cannot_be_drafted_is_not_offered(session):
+    assert "split" not in {o["operation"] for o in session.offers(["fc"])}
+    assert "split" in {o["operation"] for o in session.offers(["bn"])}
+    session.do("split", {"after": "bn"})
+    assert "cut" not in {o["operation"] for o in session.offers(["conv"])}
+
+
+def test_a_layer_made_by_a_step_can_be_made_otherwise(session):
+    session.do("insert", {"after": "bn", "new": "nn.Conv2d(8, 8, 1)"})
+    session.do("replace", {"where": "conv_2", "new": "nn.Conv2d(old.in_channels, 8, 3, padding=1)"})
+    assert session.build().conv_2.kernel_size == (3, 3)
+
+
+def test_lists_of_parameters_are_reached_by_number():
+    class Lists(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weights = nn.ParameterList([nn.Parameter(torch.eye(3)) for _ in range(2)])
+
+        def forward(self, x):
+            for weight in self.weights:
+                x = x @ weight
+            return x
+
+    session = Session(Lists(), (torch.randn(2, 3),), namespace={})
+    session.do("freeze", {"until": "weights.0"})
+    assert [p.requires_grad for p in session.build().weights] == [False, True]
