@@ -711,6 +711,8 @@ def _drop_defaults(function, args: list, kwargs: dict) -> dict:
 
     Required keywords that continue the positional arguments move there: they read better so.
     """
+    if "boolean_dispatch" in function.__qualname__:  # F.max_pool2d: two functions behind one name
+        function = getattr(F, "_" + function.__name__, function)
     parameters = list(inspect.signature(function).parameters.values())
     by_name = {p.name: p for p in parameters}
     kept: dict[str, Any] = {}

@@ -14,17 +14,18 @@ _INDEXED = re.compile(r"(self(?:\.\w+)+|self)\[(\d+)\]")
 _LONGEST_BODY = 9
 
 
-def roll(lines: list[str], find: Callable[[str], Any]) -> list[str]:
-    """Roll up what repeats at least three times.
+def roll(lines: list[str], places: list[Any], find: Callable[[str], Any]) -> list[str]:
+    """Roll up what repeats at least three times, or twice where the author has a loop too.
 
     Args:
         lines: Statements, unwrapped.
+        places: Where the author wrote each of them; equal places are one place in a loop.
         find: Gives the container that a text like ``self.encoder.layer`` names.
     """
     out: list[str] = []
     i = 0
     while i < len(lines):
-        best = _longest(lines, i)
+        best = _longest(lines, places, i)
         if best is not None:
             count, period, container, start, body = best
             where = _slice(container, find(container), start, count)
@@ -40,7 +41,7 @@ def roll(lines: list[str], find: Callable[[str], Any]) -> list[str]:
     return out
 
 
-def _longest(lines: list[str], at: int) -> tuple[int, int, str, int, list[str]] | None:
+def _longest(lines, places, at: int) -> tuple[int, int, str, int, list[str]] | None:
     best = None
     for period in range(1, _LONGEST_BODY):
         first = lines[at : at + period]
@@ -60,7 +61,9 @@ def _longest(lines: list[str], at: int) -> tuple[int, int, str, int, list[str]] 
                 if len(block) < period or _blank(block, container, start + count) != body:
                     break
                 count += 1
-            if count >= 3 and (best is None or count * period > best[0] * best[1]):
+            again = places[at : at + period] == places[at + period : at + 2 * period]
+            enough = count >= 3 or (count == 2 and again and all(places[at : at + period]))
+            if enough and (best is None or count * period > best[0] * best[1]):
                 best = (count, period, container, start, body)
     return best
 

@@ -318,7 +318,21 @@ class Plan:
             return True
         if node.writes or wished or len(uses) != 1:
             return False
-        return self._nested(node, uses[0])
+        return self._nested(node, uses[0]) or self._collected(node, uses[0])
+
+    def _collected(self, node: Node, user: Node) -> bool:
+        """Whether the operation was put into a list (``parts.append(f(x))``) that is used at once."""
+        place = self._effective.get(node.id)
+        if place is None or user.kind in ("output", "module") or node.kind == "module":
+            return False
+        parent = place[1].parent.get(place[2])
+        if not isinstance(parent, (ast.Call, ast.List, ast.Tuple)) or node.id in self._outer:
+            return False
+        order = [n.id for n in self.body]
+        if user.id not in order or node.id not in order:
+            return False
+        between = self.body[order.index(node.id) + 1 : order.index(user.id)]
+        return all(n.glue or n.kind == "parameter" for n in between)
 
     def _nested(self, node: Node, user: Node) -> bool:
         """Whether the author wrote the operation inside the expression of its reader."""

@@ -229,13 +229,15 @@ class _Body:
         self._lifetimes(statements)
         self.holder = {name: id for id, name in w.names.items()}  # variable → whose value it holds
         self.lines = list(plan.head)
+        self.places: list[Any] = [None] * len(self.lines)  # where the author wrote each line
         self.depth = 0
         self.open: list[str] = []
         for i, node in enumerate(statements):
             self._statement(node, i)
+            self.places += [node.frames] * (len(self.lines) - len(self.places))
         if self.open:
             raise w.refuse("it returns from inside a with block")
-        self.lines = loops.roll(self.lines, self._container)
+        self.lines = loops.roll(self.lines, self.places, self._container)
         self._return(output)
         return self._signature(), argument_guards(w) + self.lines
 
@@ -522,7 +524,10 @@ class _Class:
         lines = ["super().__init__()", f"self.training = {arg}.training"]
         if self.is_container:
             count = max(int(k) for k in (*used, *self.new) if k.isdigit()) + 1
-            part = f"*{arg}" if count == len(module) else f"*{arg}[:{count}]"
+            named = any(
+                not k.isdigit() for k in self.new
+            )  # in a second run those are children, too
+            part = f"*{arg}" if count == len(module) and not named else f"*{arg}[:{count}]"
             lines[0] = f"super().__init__({part})"
             if moved(module):  # by name: a number means another child by now
                 names = ", ".join(quoted(k) for k in sorted(filter(str.isdigit, used), key=int))

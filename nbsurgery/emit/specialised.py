@@ -348,9 +348,10 @@ def guard_lines(writer: Writer, node: Node) -> list[str]:
     decision: Specialisation = node.target
     tested = writer.by_id[node.args[0].id]
     holds = " ".join(decision.expression.split())
-    holds = holds if len(holds) <= 40 else holds[:37] + "…"
     if decision.kind == "none":
         holds = f"{holds} is None"
+    room = 78 - len(f"this forward holds for  → {decision.value!r} only ({decision.source})")
+    holds = holds if len(holds) <= room else holds[: max(room - 1, 10)] + "…"
     if decision.kind == "training":
         mode = "training" if decision.value else "eval"
         message = f"this forward was written from a run in {mode} mode ({decision.source})"
@@ -369,6 +370,8 @@ def _test(writer: Writer, tested: Node, decision: Specialisation) -> str:
         if tested.id not in writer.names:
             return writer.operation(shown)[0]
     text, level = writer.value(Ref(tested.id))
+    if decision.kind == "iterate":
+        return f"len({text}) != {writer.literal(value)}"
     if decision.kind == "none":
         return f"{text} is not None" if value else f"{text} is None"
     if isinstance(value, bool) or decision.kind in ("bool", "training"):
@@ -407,6 +410,8 @@ def argument_guards(writer: Writer) -> list[str]:
     text += [f"{name} is None" for name in gone]
     holds = [f"{name}={value!r}" for name, value in tests] + [f"a tensor as {n}" for n in gone]
     message = f"this forward was written from a run with {', '.join(holds)}"
+    if len(message) > 78:
+        message = "this forward was written from a run with other arguments"
     return [f"if {' or '.join(text)}:", f"    raise RuntimeError({quoted(message)})"]
 
 
@@ -460,7 +465,28 @@ def _steers(writer: Writer, code: types.CodeType, name: str) -> bool:
         for n in ast.walk(definition)
         if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
     ]
-    return any(n not in writer.handed_on for n in reads)
+    lines = {f.line for n in writer.nodes for f in n.frames if f.code is code}
+    return any(n not in writer.handed_on and not _skipped(code, n, lines) for n in reads)
+
+
+def _skipped(code: types.CodeType, node: ast.AST, lines: set[int]) -> bool:
+    """Whether the expression stands in a branch that was left out: the other one ran."""
+    file = source.file(code.co_filename)
+    inner = file.statement(node)
+    outer = file.parent.get(inner)
+    while isinstance(outer, ast.stmt) and not isinstance(outer, ast.FunctionDef):
+        if isinstance(outer, ast.If):
+            mine = outer.body if inner in outer.body else outer.orelse
+            other = outer.orelse if mine is outer.body else outer.body
+            ran = [any(_spans(s, line) for s in b for line in lines) for b in (mine, other)]
+            if inner in mine and ran == [False, True]:
+                return True
+        inner, outer = outer, file.parent.get(outer)
+    return False
+
+
+def _spans(statement: ast.stmt, line: int) -> bool:
+    return statement.lineno <= line <= statement.end_lineno
 
 
 def _differs(writer: Writer, name: str, value: Any) -> str:
