@@ -216,6 +216,8 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
         if len(out) == 1:
             made.handed[out[0]] = call.id
         elif out:
+            for id in out:
+                made.handed.pop(id, None)  # from here on it has a node of its own again
             nodes += [
                 Node(id, key, "function", f"{node.name}.getitem", "getitem", operator.getitem,
                      (Ref(call.id), i), outputs=graph.by_id[id].outputs, glue=True)

@@ -58,6 +58,10 @@ def _statement(line: str, width: int) -> list[str]:
     body = line.strip()
     if match := re.match(r"(return |[\w., *\[\]]+ (?:[-+*/&|^]?=) )", body):
         head, expression = match[1], body[match.end() :]
+        targets, _, sign = head.rstrip().rpartition(" ")
+        if "," in targets and len(line) > width and re.fullmatch(r"[\w.]+", expression):
+            names = [f"{indent}    {name.strip()}," for name in targets.split(",") if name.strip()]
+            return [f"{indent}(", *names, f"{indent}) {sign} {expression}"]
         return _expression(indent, head, expression, "", width)
     if match := re.match(r"((?:el)?if |while |assert )(.*)(:?)$", body):
         tail = ":" if body.endswith(":") else ""
@@ -68,6 +72,10 @@ def _statement(line: str, width: int) -> list[str]:
 
 def _expression(indent: str, head: str, expression: str, tail: str, width: int) -> list[str]:
     """A statement whose right side may be put into parentheses."""
+    parts = _split_commas(expression)
+    if len(parts) > 1:  # a tuple without parentheses: one part a line
+        body = [line for part in parts for line in _with_comma(indent + "    ", part, width)]
+        return [f"{indent}{head}(", *body, f"{indent}){tail}"]
     pieces = _split_operators(expression)
     dots = _dots(expression)
     last = _last_bracket(expression)
@@ -89,6 +97,12 @@ def _expression(indent: str, head: str, expression: str, tail: str, width: int) 
     return [f"{indent}{head}(", *body, f"{indent}){tail}"]
 
 
+def _with_comma(indent: str, item: str, width: int) -> list[str]:
+    lines = _brackets(indent, item, width - 1)
+    lines[-1] += ","
+    return lines
+
+
 def _brackets(indent: str, text: str, width: int) -> list[str]:
     """Break inside the last bracket: its content on one line, or one item a line."""
     if len(indent + text) <= width:
@@ -96,6 +110,8 @@ def _brackets(indent: str, text: str, width: int) -> list[str]:
     start = _last_bracket(text)
     if start is None:
         return [indent + text]
+    if len(indent) + start + 1 > width:  # what stands before it is too long by itself
+        start = _first_long_bracket(text) or start
     end = _closing(text, start)
     inner, content = indent + "    ", text[start + 1 : end]
     if not content.strip():
@@ -116,9 +132,7 @@ def _brackets(indent: str, text: str, width: int) -> list[str]:
     else:
         body = []
         for item in items:
-            lines = _brackets(inner, item, width - 1)
-            lines[-1] += ","
-            body += lines
+            body += _with_comma(inner, item, width)
     return [indent + before, *body, indent + after]
 
 
@@ -159,6 +173,17 @@ def _last_bracket(text: str) -> int | None:
             if not (behind_call and start is not None):
                 start = opened
     return start
+
+
+def _first_long_bracket(text: str) -> int | None:
+    """Where the bracket of the outermost level opens that holds most."""
+    opened, best, most = 0, None, 2
+    for i, char, depth in _scan(text):
+        if depth == 0 and char in _OPEN:
+            opened = i
+        elif depth == 0 and char in _CLOSE and i - opened > most:
+            best, most = opened, i - opened
+    return best
 
 
 def _closing(text: str, start: int) -> int:

@@ -52,11 +52,26 @@ class Tap(Operation):
             raise StepError(f"the key {keep!r} is used for a tapped value and for the output")
         picked: dict[str, str] = {}
         claims: dict[str, str] = {}
+        places: dict[str, str] = {}
         for name, key in wanted.items():
             node = one(draft, name if not isinstance(name, str) else _where(draft, name), "tap")
             if node.kind == "output":
                 raise StepError(f"the output is kept with output={key!r}")
-            scope, value = to_root(draft, draft.scope_of(node), Ref(node.id))
+            places[key] = node.id
+        given = {
+            s.caller: s.output.args[0].id
+            for s in draft.graph.scopes.values()
+            if s.caller and s.output is not None and isinstance(s.output.args[0], Ref)
+        }
+        for id in places.values():  # opens what has to be opened
+            if id in draft.graph.by_id:
+                to_root(draft, draft.scope_of(draft.node(id)), Ref(id))
+        for key, id in places.items():
+            while (
+                id not in draft.graph.by_id and id in given
+            ):  # a call that another place has opened
+                id = given[id]
+            scope, value = to_root(draft, draft.scope_of(draft.node(id)), Ref(id))
             source = sources_of(draft, scope, value)
             picked[key] = value.id
             if source:

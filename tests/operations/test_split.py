@@ -97,3 +97,33 @@ def test_borders_inside_containers(block, named):
             session.do("start", {"at": {"call": name}})
             assert session.report.ok, session.report
             session.undo()
+
+
+class Grown(nn.Module):
+    """Every layer reads all values before it, as in DenseNet: many values cross."""
+
+    def __init__(self):
+        super().__init__()
+        for i in range(9):
+            self.add_module(f"densely_connected_{i}", nn.Linear(4, 4))
+
+    def forward(self, x):
+        values = [x]
+        for i in range(9):
+            values.append(getattr(self, f"densely_connected_{i}")(torch.stack(values).sum(0)))
+        return values[-1]
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_many_values_cross_nested_borders(depth):
+    torch.manual_seed(0)
+    model, prefix = Grown(), ""
+    for _ in range(depth):
+        model, prefix = nn.Sequential(nn.ReLU(), model, nn.ReLU()), f"1.{prefix}"
+    x = torch.randn(2, 4)
+    session = Session(model, (x,), namespace={})
+    session.do("split", {"after": {"call": f"{prefix}densely_connected_6"}})
+    head, tail = session.build()
+    assert session.report.ok, session.code
+    assert torch.equal(tail(*handed_on(tail, head(x))), model(x))
+    assert max(map(len, session.code.splitlines())) <= 100
