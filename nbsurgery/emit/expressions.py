@@ -58,7 +58,7 @@ INPLACE_METHODS = {
     "add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/=", "__iadd__": "+=", "__isub__": "-=",
     "__imul__": "*=", "__itruediv__": "/=", "__iand__": "&=", "__ior__": "|=", "__ixor__": "^=",
 }  # fmt: skip
-_CONSTANTS = (bool, int, float, str, tuple, list, type(None))
+_CONSTANTS = (bool, int, float, str, tuple, list, type(None), torch.dtype)
 
 
 class Writer:
@@ -161,6 +161,11 @@ class Writer:
             None if found is None or not found[1].__code__.co_varnames else (path, module, found[1])
         )
 
+    def given(self, node: Node) -> Any:
+        """The plain value of an input that was no tensor: ``None``, a flag, a dtype."""
+        bound = self.base.scopes.get(self.scope.key, self.scope).bindings.get(node.id)
+        return node.value if bound is None or isinstance(bound, Ref) else bound
+
     def below(self, path: str) -> str | None:
         """A path from the root as a path from the scope's module; ``None`` where it lies elsewhere."""
         if path == self.scope.path:
@@ -205,8 +210,10 @@ class Writer:
             self.used.setdefault(parts[0], set()).add(inner)
         owner: Any = self.module
         text = "self"
-        if isinstance(owner, nn.ModuleDict) and parts[0].isidentifier():
-            text, owner = f"self.{parts.pop(0)}", owner[inner.partition(".")[0]]
+        if isinstance(owner, (nn.ModuleDict, nn.ModuleList)):  # the class will be a plain module
+            first = parts.pop(0)
+            text = f"self.{first}" if first.isidentifier() else f"getattr(self, {quoted(first)})"
+            owner = getattr(owner, first)
         for part in parts:
             text, owner = _step(text, owner, part)
         return text
@@ -671,7 +678,7 @@ class Writer:
         given = next(
             (n for n in self.nodes if n.kind == "input" and n.target == expression.id), None
         )
-        if given is not None and (self.users[given.id] or given.value != value):
+        if given is not None and (self.users[given.id] or self.given(given) != value):
             return None
         if expression.id not in source.untouched_parameters(function.__code__):
             return None

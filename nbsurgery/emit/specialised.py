@@ -395,8 +395,9 @@ def argument_guards(writer: Writer) -> list[str]:
     for node in own:
         if node.outputs or node.id not in writer.names:
             continue
-        name, value = writer.names[node.id], node.value
-        if not isinstance(value, (bool, int, float, str, type(None))) or not name.isidentifier():
+        name, value = writer.names[node.id], writer.given(node)
+        plain = isinstance(value, (bool, int, float, str, torch.dtype, type(None)))
+        if not plain or not name.isidentifier():
             continue
         if value is None and isinstance(writer.scope.bindings.get(node.id), Ref):
             continue  # an object
