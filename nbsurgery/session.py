@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import difflib
 import functools
@@ -61,7 +62,10 @@ class Step:
 
     @property
     def text(self) -> str:
-        return OPERATIONS[self.operation].text(self.arguments)
+        try:
+            return OPERATIONS[self.operation].text(self.arguments)
+        except (SurgeryError, LookupError, TypeError, AttributeError):  # a recipe written by hand
+            return f"{self.operation} {dict(self.arguments)}"
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class Session:
     ):
         self._show_failure = show_failure
         self._style = Style()
-        self.variable = variable
+        self.variable = _assignable(variable)
         self._namespace = namespace
         self._example = (tuple(args), dict(kwargs or {}))
         self._counter = itertools.count(1)
@@ -598,6 +602,8 @@ class Session:
 
     def offers(self, names: Sequence[str]) -> list[dict]:
         """The operations that fit a selection, with their forms."""
+        if self.failure is not None:
+            return []  # do and preview say why
         nodes = self.nodes(names)
         offers = []
         for operation in OPERATIONS.values():
@@ -687,6 +693,14 @@ class Session:
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StepError(f"{path} is no recipe of nbsurgery: {error}") from None
+        if data.get("format", FORMAT) != FORMAT:
+            raise StepError(f"{path} is of format {data['format']!r}; this version reads {FORMAT}")
+        for s in steps:
+            if not isinstance(s.operation, str) or not isinstance(s.arguments, Mapping):
+                raise StepError(
+                    f"{path} is no recipe of nbsurgery: a step is an operation and a dict of arguments, "
+                    f"not {s.operation!r} and {s.arguments!r}"
+                )
         unknown = [s.operation for s in steps if s.operation not in OPERATIONS]
         if unknown:
             raise StepError(f"{path} uses {unknown[0]!r}, which this version does not know")
@@ -724,6 +738,24 @@ def _annotated(after: Any, built: Any) -> Any:
     if isinstance(after, tuple):
         return tuple(annotate(g, m) for g, m in zip(after, built, strict=True))
     return annotate(after, built)
+
+
+def _assignable(variable: Any) -> str:
+    """The person's name for the model, checked: code has to be able to assign to it.
+
+    Raises:
+        StepError: It is no name, attribute or item.
+    """
+    try:
+        body = ast.parse(f"{variable} = 0").body if isinstance(variable, str) else ()
+    except (SyntaxError, ValueError):
+        body = ()
+    kinds = (ast.Name, ast.Attribute, ast.Subscript)
+    if len(body) != 1 or not all(
+        isinstance(t, kinds) for t in getattr(body[0], "targets", (None,))
+    ):
+        raise StepError(f"variable={variable!r} is nothing that code can assign to; pass a name")
+    return variable
 
 
 def fingerprint(model: nn.Module) -> tuple:

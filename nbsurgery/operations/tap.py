@@ -135,6 +135,8 @@ def _wanted(arguments: Mapping[str, Any]) -> dict[Any, str]:
         n["call"] if isinstance(n, Mapping) else n
         for n in (nodes if isinstance(nodes, list) else [nodes])
     ]
+    if not all(isinstance(n, str) for n in nodes):
+        raise StepError(f"tap takes names of nodes, not {nodes!r}")
     text = arguments.get("keys")
     keys = [k.strip() for k in text.split(",")] if text else [_key(n) for n in nodes]
     if len(keys) != len(nodes):

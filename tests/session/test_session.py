@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -9,7 +11,6 @@ from torch import nn
 
 import nbsurgery as nbs
 from nbsurgery.session import Session
-
 from tests.session.laws import state_of
 
 
@@ -190,3 +191,104 @@ def test_lists_of_parameters_are_reached_by_number():
     session = Session(Lists(), (torch.randn(2, 3),), namespace={})
     session.do("freeze", {"until": "weights.0"})
     assert [p.requires_grad for p in session.build().weights] == [False, True]
+
+
+class Failing(nn.Module):
+    """Its last layer does not fit."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.fc = nn.Conv2d(3, 8, 3), nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.fc(self.conv(x).flatten(1))
+
+
+def test_a_model_that_fails_is_seen_and_not_edited():
+    session = Session(Failing(), (torch.randn(2, 3, 8, 8),), namespace={}, show_failure=True)
+    assert "fc" in session.base.by_name
+    assert "cannot be multiplied" in session.failure
+    assert session.offers(["conv"]) == []
+    for ask in (session.do, session.preview):
+        with pytest.raises(nbs.SurgeryError, match=r"fails on the example.*cannot be multiplied"):
+            ask("remove", {"where": "conv"})
+    session.example = torch.randn(2, 3, 3, 3)
+    assert session.failure is None
+    session.do("replace", {"where": "fc", "new": "nn.Linear(8, 4)"})
+
+
+@pytest.mark.parametrize("variable", ["not a name", "class", "", 3, "f()", "a, b"])
+def test_a_variable_has_to_be_assignable(variable):
+    with pytest.raises(nbs.SurgeryError, match="assign"):
+        Session(nn.Linear(2, 2), (torch.randn(1, 2),), variable=variable, namespace={})
+
+
+BAD_RECIPES = [
+    "", "[]", "3", '{"steps": 3}', '{"steps": [3]}', '{"format": "nbsurgery/99", "steps": []}',
+    '{"steps": [{"operation": "nope", "arguments": {}}]}',
+    '{"steps": [{"operation": ["a"], "arguments": {}}]}',
+    '{"steps": [{"operation": "replace", "arguments": 3}]}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", BAD_RECIPES)
+def test_what_is_no_recipe_is_refused(session, tmp_path, text):
+    path = tmp_path / "recipe.json"
+    path.write_text(text)
+    with pytest.raises(nbs.SurgeryError, match="recipe|format|does not know"):
+        session.load(path)
+    assert not session.steps
+
+
+def test_a_step_of_a_recipe_that_means_nothing_here_is_marked(session, tmp_path):
+    path = tmp_path / "recipe.json"
+    steps = [
+        {"operation": "replace", "arguments": {}},
+        {"operation": "tap", "arguments": {"nodes": 5}},
+        {"operation": "remove", "arguments": {"where": "nope"}},
+        {"operation": "remove", "arguments": {"where": "depth"}},
+    ]
+    path.write_text(json.dumps({"format": "nbsurgery/1", "steps": steps}))
+    assert len(session.load(path)) == 3
+    assert [s["state"] for s in session.steps] == ["failed", "failed", "failed", "ok"]
+
+
+def test_a_recipe_comes_back(session, tmp_path):
+    session.do("replace", {"where": nn.BatchNorm2d, "new": "nn.GroupNorm(2, old.num_features)"})
+    session.do("cut", {"after": "relu"})
+    code = session.code
+    session.save(tmp_path / "recipe.json")
+    session.undo(), session.undo()
+    assert session.load(tmp_path / "recipe.json") == []
+    assert session.code == code
+
+
+def test_every_order_of_do_undo_redo_toggle_drop_move_leads_back(session):
+    session.do("replace", {"where": "fc", "new": "nn.Linear(8, 3)"})
+    session.do("remove", {"where": "depth"})
+    session.do("insert", {"after": "bn", "new": "nn.Dropout(0.1)"})
+    code, uids = session.code, [s["uid"] for s in session.steps]
+    for change in (
+        lambda u: session.toggle(u),
+        lambda u: session.drop(u),
+        lambda u: session.move(u, 0),
+        lambda u: session.move(u, 2),
+    ):
+        for uid in uids:
+            change(uid)
+            changed = session.code
+            session.undo()
+            assert session.code == code
+            session.redo()
+            assert session.code == changed
+            session.undo()
+    for uid in uids:
+        session.toggle(uid)
+    assert session.code.startswith("# no step")
+    for uid in reversed(uids):
+        session.toggle(uid)
+    assert session.code == code
+    with pytest.raises(nbs.SurgeryError, match="there is no step 99"):
+        session.drop(99)
+    with pytest.raises(nbs.SurgeryError, match="can be moved to 0"):
+        session.move(uids[0], 3)
