@@ -121,7 +121,7 @@ def _place(writer: Writer, decision: Specialisation) -> _Place | None:
         files[:0] = [f.file for f in made.frames]
     try:
         files.append(inspect.getsourcefile(type(writer.module)))
-    except TypeError:
+    except (TypeError, OSError):  # a class of the notebook has no file
         pass
     for filename in files:
         if filename and os.path.basename(filename) == os.path.basename(name):
