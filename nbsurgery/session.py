@@ -39,6 +39,7 @@ from .operations import OPERATIONS
 from .operations.base import Offer
 from .targets import call_name, encode, resolve
 from .verify.compare import cloned
+from .verify.failure import explain
 from .verify.still import still
 
 FORMAT = "nbsurgery/1"
@@ -382,8 +383,15 @@ class Session:
         else:
             model = verify.structural_copy(self.original)
         example = cloned(self._adapted(whole))
-        with still(), torch.no_grad():
-            _, values = replay(draft.graph, model, *example, values=ids)
+        try:
+            with still(), torch.no_grad():
+                _, values = replay(draft.graph, model, *example, values=ids)
+        except SurgeryError:
+            raise
+        except Exception as error:  # whatever the edited layers raise
+            raise StepError(
+                f"what enters the model now cannot be computed: {explain(error, (model,))}"
+            ) from error
         inputs = {n.id: n for n in self.base.root.inputs}
         args, kwargs = example
         for i, id in enumerate(inputs):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..draft import Piece
 from ..edits import Place, quoted
-from ..graph import Scope
+from ..graph import Graph, Scope
 from ..paths import indexed, spelled
 from .printer import print_class
 from .sequential import print_sequential
@@ -20,6 +20,7 @@ def write(
     classes: list[str],
     made: Mapping[str, Mapping[str, str]],
     block: Callable[[str, list[str]], None],
+    base: Graph,
 ) -> None:
     """Write one part: classes above, one assignment below.
 
@@ -29,8 +30,9 @@ def write(
         classes: The classes so far; inner ones come first.
         made: For each rewired scope, the modules that it makes: attribute to text.
         block: Adds a comment with its statements.
+        base: The graph of the untouched model.
     """
-    text = _Writer(place, piece, classes, made).value("", place.variable)
+    text = _Writer(place, piece, classes, made, base).value("", place.variable)
     block(piece.comment, [f"{piece.variable or place.variable} = {text}"])
 
 
@@ -51,6 +53,7 @@ class _Writer:
     piece: Piece
     classes: list[str]
     made: Mapping[str, Mapping[str, str]]
+    base: Graph
 
     def value(self, key: str, here: str) -> str:
         """The expression for what is left of a scope, where `here` is the old module."""
@@ -79,6 +82,7 @@ class _Writer:
         printed = print_class(
             part.graph, scope, module, name=name, arg=arg,
             doc=f"{scope.type}, {self.piece.doc}.", new=new, allow_specialised=True,
+            base=self.base,
         )  # fmt: skip
         self.place.need(*printed.imports)
         if printed.text not in self.classes:

@@ -106,7 +106,9 @@ def _emitted(draft: Draft, variable: str, style: Style) -> str:
                 place.need(*imports(m.new, draft.namespace))
                 if "torch." in m.suffix:
                     place.need("import torch")
-        parts.write(place, piece, text.classes, made, lambda c, lines: _block(text, c, lines))
+        parts.write(
+            place, piece, text.classes, made, lambda c, lines: _block(text, c, lines), draft.base
+        )
     if not text.blocks:
         return EMPTY
     for piece in pieces:

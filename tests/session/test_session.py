@@ -292,3 +292,11 @@ def test_every_order_of_do_undo_redo_toggle_drop_move_leads_back(session):
         session.drop(99)
     with pytest.raises(nbs.SurgeryError, match="can be moved to 0"):
         session.move(uids[0], 3)
+
+
+def test_an_edit_that_spoils_what_enters_a_start_is_refused_in_words():
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
+    session = Session(model, (torch.randn(3, 4),), namespace={})
+    session.do("start", {"at": "2"})
+    with pytest.raises(nbs.SurgeryError, match=r"what enters the model now.*expects 9 features"):
+        session.do("replace", {"where": "1", "new": "nn.Linear(9, 4)"})
