@@ -126,11 +126,12 @@ def function_call(tape, function, args, kwargs) -> Any:
 
 
 def odd_call(tape, name, target, head, function, first, args, kwargs, reason) -> Any:
-    """A call that torch's function mode does not see: one node, and a scope that says so."""
+    """A call that torch's function mode does not see: one node; `reason` makes its scope opaque."""
     scope = tape.top
     if scope is None:
         return function(*first, *args, **kwargs)
-    tape.cloud(scope, reason)
+    if reason:
+        tape.cloud(scope, reason)
     before = len(scope.nodes)
     base = operations.snake(name)
     result = whole(tape, function, first, args, kwargs, "function", name, target, base, None)
@@ -205,7 +206,6 @@ def region(tape, name, function, args, token) -> Step:
     given = args if token is None else (Ref(token.id),)
     node = tape.step(scope, "function", name, function, given, glue=True)
     node.impure = True
-    tape.cloud(scope, f"it switches modes inside (torch.{name})")
     return node
 
 

@@ -261,7 +261,7 @@ def _autograd_functions(patches: _Patches) -> None:
             return args[0](*args[2:])
         return calls.odd_call(tape, 
             cls.__name__, regions.apply_function, (cls,), plain_apply, (cls,), args, kwargs,
-            "it calls a torch.autograd.Function",
+            None,
         )  # fmt: skip
 
     patches.set(function, "apply", classmethod(apply))

@@ -483,13 +483,12 @@ class Writer:
         if _hashable(target) and target in _UNARY:
             return f"{_UNARY[target]}{self.text(args[0], _UNARY_LEVEL)}", _UNARY_LEVEL
         helper = getattr(target, "__name__", "")
-        if helper == "autograd_apply":
+        if helper == "apply_function":
             return f"{self.text(args[0])}.apply({self.arguments(node, args[1:])})", ATOM
-        if helper == "call_const":
+        if helper == "call_script":
             return f"{self.text(args[0])}({self.arguments(node, args[1:])})", ATOM
-        if helper in ("rebuild_object", "rebuild_closure"):
-            what = "a Python object" if helper == "rebuild_object" else "a function over tensors"
-            raise self.refuse(f"its forward builds {what} that can't be written back")
+        if helper == "rebuild":
+            raise self.refuse("its forward builds a Python object that can't be written back")
         if (getattr(target, "__module__", "") or "").startswith("nbsurgery"):
             raise self.refuse(f"the operation {node.type} has no text of its own")
         if not callable(target):

@@ -133,6 +133,8 @@ class Plan:
         self.head: list[str] = []
         self.body = [n for n in writer.nodes if n.kind not in ("input", "output")]
         self._effective: dict[str, tuple | None] = {}
+        self._order = {n.id: i for i, n in enumerate(writer.nodes)}
+        self._writers = [self._order[n.id] for n in writer.nodes if n.writes]
         self._outer: set[str] = set()
         for node in self.body:
             self._place(node)
@@ -316,9 +318,16 @@ class Plan:
         number = number and not node.impure and not wished and node.kind != "module"
         if number and (len(uses) == 1 or (node.kind == "method" and node.target == "size")):
             return True
-        if node.writes or wished or len(uses) != 1:
+        if node.writes or wished or len(uses) != 1 or self._overtakes(node, uses[0]):
             return False
         return self._nested(node, uses[0]) or self._collected(node, uses[0])
+
+    def _overtakes(self, node: Node, user: Node) -> bool:
+        """Whether something is overwritten between an operation and its reader: it must stay before."""
+        if not self._writers:
+            return False
+        here, there = self._order[node.id], self._order[user.id]
+        return any(here < at < there for at in self._writers)
 
     def _collected(self, node: Node, user: Node) -> bool:
         """Whether the operation was put into a list (``parts.append(f(x))``) that is used at once."""
@@ -328,10 +337,7 @@ class Plan:
         parent = place[1].parent.get(place[2])
         if not isinstance(parent, (ast.Call, ast.List, ast.Tuple)) or node.id in self._outer:
             return False
-        order = [n.id for n in self.body]
-        if user.id not in order or node.id not in order:
-            return False
-        between = self.body[order.index(node.id) + 1 : order.index(user.id)]
+        between = self.w.nodes[self._order[node.id] + 1 : self._order[user.id]]
         return all(n.glue or n.kind == "parameter" for n in between)
 
     def _nested(self, node: Node, user: Node) -> bool:

@@ -363,9 +363,9 @@ class _Body:
         if node.kind != "function":
             return False
         helper = getattr(node.target, "__name__", "")
-        if helper in ("grad_enter", "autocast_enter"):
+        if helper in ("enter_grad", "enter_autocast"):
             self.w.imports.torch()
-            if helper == "grad_enter":
+            if helper == "enter_grad":
                 what = "torch.enable_grad()" if node.args[0] else "torch.no_grad()"
             else:
                 device, dtype, enabled = node.args[:3]
@@ -375,7 +375,7 @@ class _Body:
             self.depth += 1
             self.open.append(node.id)
             return True
-        if helper in ("grad_exit", "autocast_exit"):
+        if helper in ("leave_grad", "leave_autocast"):
             if not self.open or node.args[:1] != (Ref(self.open[-1]),):
                 raise self.w.refuse("its with blocks cross")
             self.open.pop()

@@ -94,6 +94,8 @@ def _chain(writer: Writer) -> list[Node] | None:
     for node in writer.nodes:
         if node.kind in ("input", "output"):
             continue
+        if node.impure and node.kind == "function" and not node.outputs:
+            return None  # a with block
         if node.kind == "parameter" or node.glue:
             seen.add(node.id)
             continue

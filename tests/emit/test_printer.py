@@ -120,8 +120,23 @@ def test_a_decision_after_the_end_does_not_matter():
 
 def test_an_opaque_scope_is_refused_with_its_reason():
     """The sentence names the scope and says why."""
-    with pytest.raises(EmissionError, match="Context.*no_grad"):
-        printed("Context")
+    model, graph = captured("Context")
+    scope = graph.root.with_(opaque="it asks for the time of day")
+    with pytest.raises(EmissionError, match=r"\(Context\).*time of day"):
+        print_class(graph, scope, model, name="P", arg="model")
+
+
+def test_a_part_without_gradients_is_a_with_block_again():
+    """Writes into slices stay statements, and nothing is moved over a write."""
+    assert body(printed("Context")) == (
+        "with torch.no_grad():\n"
+        "    y = self.lin(x)\n"
+        "    y = y.clone()\n"
+        "    y[:, 0] = 0\n"
+        "lin = self.lin(y)\n"
+        "y = y.clamp_(min=0)\n"
+        "return lin + y"
+    )
 
 
 def test_new_modules_come_last_and_carry_the_name_on():
