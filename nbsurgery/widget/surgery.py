@@ -15,7 +15,7 @@ import traitlets
 
 from nbsurgery import views
 from nbsurgery.errors import SelectionError, SurgeryError
-from nbsurgery.select import is_operation
+from nbsurgery.select import is_operation, unknown_name
 from nbsurgery.session import Session
 from nbsurgery.widget import fallback, notebook, protocol, scenery
 
@@ -128,6 +128,19 @@ class Surgery(anywidget.AnyWidget):
             self._draw()
         if self._static is not None:
             fallback.update(self._static, self)
+
+    @traitlets.validate("selection")
+    def _known(self, proposal: Any) -> list[str]:
+        """Only names that some picture of this widget knows: a typing error must not go unseen."""
+        session = getattr(self, "_session", None)
+        if session is None:
+            return proposal["value"]
+        graphs = [session.base, session.draft.graph]
+        graphs += session.after if isinstance(session.after, tuple) else [session.after]
+        for name in proposal["value"]:
+            if not any(name in g.by_name or name in g.scopes for g in graphs):
+                raise unknown_name(self._graph, name)
+        return proposal["value"]
 
     def _on_selection(self, change: Any) -> None:
         """Open what hides a selected name: the person asked to see it."""
