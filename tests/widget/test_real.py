@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import nbsurgery as nbs
+from nbsurgery.errors import SelectionError
 
 
 class Small(nn.Module):
@@ -222,3 +223,12 @@ def test_running_the_code_is_noticed(surgery, model):
     surgery.rebase()
     assert surgery._notice == {} and surgery.steps == [] and surgery._recipe == 1
     assert surgery.before["head"].shape == (2, 2)
+
+
+def test_a_selection_of_unknown_names_is_refused(surgery):
+    """A typing error is told with the nearest names, and the selection stays."""
+    name = next(n.name for n in surgery.before.nodes if n.kind == "module")
+    surgery.selection = [name]
+    with pytest.raises(SelectionError, match=f"nearest: '{name}'"):
+        surgery.selection = [name + "x"]
+    assert surgery.selection == [name]
