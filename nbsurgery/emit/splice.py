@@ -286,6 +286,9 @@ class _Method:
             raise writer.refuse(f"{self.name} is no plain method")
         if self.name in module.__dict__ or _unwrapped(plain) is not self.function:
             raise writer.refuse(f"{self.name} is overridden by another one")
+        kept = [v for v in module.__dict__.values() if isinstance(v, types.MethodType)]
+        if any(_unwrapped(v.__func__) is self.function for v in kept):
+            raise writer.refuse(f"{self.name} is called by an attribute that holds it")
         if set(code.co_freevars) - {"__class__"}:
             raise writer.refuse(f"{self.name} is a closure")
         if source.is_torch(code.co_filename):
@@ -317,6 +320,8 @@ class _Method:
         file, written = self.w.written(node)
         if written is None or file is not self.file:
             raise self.w.refuse(f"the expression of {node.name} is not known")
+        if isinstance(getattr(written, "ctx", None), (ast.Store, ast.Del)):
+            raise self.w.refuse(f"{node.name} is the unpacking of an assignment")
         around = written
         while around is not None and around is not self.definition:
             if isinstance(around, _LOOPS) and not isinstance(written, ast.stmt):
