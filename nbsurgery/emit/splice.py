@@ -557,6 +557,11 @@ class _Method:
                 start = (arg.lineno, arg.col_offset + len(arg.arg.encode()))
                 self._put((start, _range(arg.annotation)[1]), "")
         self._default_spaces(function)
+        if definition.name != self.name:  # a function that was set on the class by another name
+            line = self.file.lines[definition.lineno - 1].encode()
+            at = line.index(definition.name.encode(), definition.col_offset)
+            end = at + len(definition.name.encode())
+            self._put(((definition.lineno, at), (definition.lineno, end)), self.name)
         if definition.returns is not None:
             line = self.file.lines[definition.returns.lineno - 1].encode()
             at = line.rfind(b"->", 0, definition.returns.col_offset)
