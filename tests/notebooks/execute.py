@@ -25,6 +25,7 @@ def run(path: pathlib.Path, *, timeout: int = 600) -> nbformat.NotebookNode:
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
     )
+    os.environ["COLUMNS"] = "110"  # text is wrapped alike, wherever this runs
     client = NotebookClient(
         notebook,
         timeout=timeout,
