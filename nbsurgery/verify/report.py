@@ -119,6 +119,9 @@ class Report:
             f"{cell('unchanged', 'opacity:.5') if f.before == f.after else cell(f.after)}</tr>"
             for f in self.facts
         )
+        if rows:
+            head = "".join(cell(text, "opacity:.7") for text in ("", "Before", "After"))
+            rows = f"<tr>{head}</tr>{rows}"
         items = "".join(
             f'<div style="padding:1px 0"><span style="color:{_COLOURS[f.severity]};font-weight:600;'
             f'display:inline-block;width:1.3em">{_MARKS[f.severity]}</span>{html.escape(f.text)}</div>'

@@ -170,7 +170,7 @@ def _memory(subject: Subject) -> Fact:
         sum(p.nbytes for m in modules for p in m.parameters())
         for modules in ((subject.original,), subject.built.modules)
     )
-    return Fact("Memory of this report", "", f"up to {size / 2**20:,.0f} MB and activations")
+    return Fact("Memory for the checks", "", f"up to {size / 2**20:,.0f} MB plus activations")
 
 
 def _guarded(one, subject: Subject):

@@ -141,10 +141,13 @@ class Table:
 
     def to_html(self) -> str:
         """The table as HTML: no script, one scoped style, readable on light and dark grounds."""
-        head = "".join(f"<th>{html.escape(text)}</th>" for text in HEADINGS)
+        head = "".join(
+            f"<th{_aligned(i)}>{html.escape(text)}</th>" for i, text in enumerate(HEADINGS)
+        )
         body = "".join(self._html_row(row) for row in self.rows)
         foot = "".join(
-            f"<tr><td>{html.escape(name)}</td><td colspan=4>{html.escape(value)}</td></tr>"
+            f"<tr><td{_aligned(0)}>{html.escape(name)}</td>"
+            f"<td{_aligned(1)} colspan=4>{html.escape(value)}</td></tr>"
             for name, value in self.summary()
         )
         return (
@@ -156,12 +159,20 @@ class Table:
         cells = self._cells(row)
         kind = "nbs-group" if row.kind == "group" else "nbs-node"
         title = f" title='{html.escape(row.note, quote=True)}'" if row.note else ""
-        layer = f"<td style='padding-left:{0.6 + 1.1 * row.depth:.1f}em!important'{title}>"
+        indent = f"padding-left:{0.6 + 1.1 * row.depth:.1f}em!important"
+        layer = f"<td style='text-align:left;{indent}'{title}>"
         return (
             f"<tr class='{kind}'>{layer}{html.escape(row.layer)}</td>"
-            + "".join(f"<td>{html.escape(text)}</td>" for text in cells[1:])
+            + "".join(
+                f"<td{_aligned(i)}>{html.escape(text)}</td>" for i, text in enumerate(cells[1:], 1)
+            )
             + "</tr>"
         )
+
+
+def _aligned(column: int) -> str:
+    """Where the text of a column stands, said at the cell: an untrusted notebook loses the style."""
+    return f" style='text-align:{'right' if HEADINGS[column] == 'Params' else 'left'}'"
 
 
 def _within(name: str, scope: str) -> str:
