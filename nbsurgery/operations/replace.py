@@ -50,7 +50,7 @@ class Replace(Operation):
         suggestions = _suggestions(draft, first)
         code = Field(
             "new", "New", "code", suggestions[0], suggestions,
-            "an expression; old is the module replaced",
+            "what makes the new module; old is the one that it replaces",
         )  # fmt: skip
         if first.kind == "module" and "Norm" in first.type:
             policy = Field(

@@ -350,13 +350,13 @@ class _Composer:
         ]
         lines = [f"{node.name} · {node.type}"]
         if node.outputs:
-            arrive = ", ".join(str(list(s)) for s in incoming[:3]) + (
+            arrive = ", ".join(_sizes(s) for s in incoming[:3]) + (
                 ", …" if len(incoming) > 3 else ""
             )
-            leave = ", ".join(str(list(t.shape)) for t in node.outputs[:3])
+            leave = ", ".join(_sizes(t.shape) for t in node.outputs[:3])
             lines.append(f"{arrive} → {leave}" if arrive else f"→ {leave}")
         for read in list(reads)[:4]:
-            lines.append(f"reads {read.target} {list(read.shape) if read.shape else ''}".rstrip())
+            lines.append(f"reads {read.target} {_sizes(read.shape) if read.shape else ''}".rstrip())
         if params:
             lines.append(f"{params:,} parameters")
         if node.calls > 1:
@@ -631,6 +631,11 @@ class _Composer:
                 edge["values"] = values
             found.append(edge)
         return found
+
+
+def _sizes(shape: Iterable[int]) -> str:
+    """``1×64×56×56``, as everywhere; a scalar has none."""
+    return "×".join(map(str, shape)) or "scalar"
 
 
 def _continues(before: Node, node: Node) -> bool:
