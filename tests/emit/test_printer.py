@@ -244,3 +244,37 @@ def test_what_a_forward_leaves_behind_is_not_lost_silently():
     graph = capture(model, (torch.randn(2, 4),), {}, how="real")
     with pytest.raises(EmissionError):
         print_class(graph, graph.scopes["inner"], model.inner, name="P", arg="block")
+
+
+def test_a_kept_result_still_depends_on_later_decisions():
+    """A tap that keeps the original output needs the guard that a cut does not need."""
+    model, graph = captured("Branches")
+    outputs = {"lin": Ref(graph.by_name["lin"].id), "out": Ref(graph.by_name["add"].id)}
+    scope = returning(graph.root, outputs)
+    options = {"name": "P", "arg": "model", "base": graph}
+    with pytest.raises(EmissionError, match="training"):
+        print_class(graph, scope, model, **options)
+    text = print_class(graph, scope, model, allow_specialised=True, **options).text
+    assert "if self.training:" in text
+
+
+def attend(q, mask=None):
+    """Takes `None` for a mask without a word."""
+    return torch.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+
+
+class Masked(nn.Module):
+    """Hands an optional mask to a helper."""
+
+    def forward(self, x, mask=None):
+        return torch.nn.functional.layer_norm(attend(x, mask), (4,))
+
+
+def test_an_optional_tensor_that_was_given_must_be_given():
+    """Where `None` would pass silently, the text asks for it; defaults of torch are not written."""
+    model = Masked().eval()
+    mask = torch.ones(5, 5, dtype=torch.bool)
+    graph = capture(model, (torch.randn(2, 5, 4), mask), {}, how="real")
+    lines = body(print_class(graph, graph.root, model, name="P", arg="model")).split("\n")
+    assert lines[0] == "if mask is None:"
+    assert lines[-1].endswith("(4,))") and "eps" not in lines[-1] and "weight" not in lines[-1]

@@ -88,3 +88,19 @@ def test_what_is_no_chain_is_none(name):
     model = make().eval()
     graph = capture(model, inputs(2), {}, how="real")
     assert print_sequential(graph, graph.root, model, arg="model") is None
+
+
+def test_a_layer_with_weights_that_is_called_twice_is_no_chain():
+    """Its weights would have two keys."""
+
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.fc(self.fc(x))
+
+    model = Twice().eval()
+    graph = capture(model, (torch.randn(2, 4),), {}, how="real")
+    assert print_sequential(graph, graph.root, model, arg="model") is None
