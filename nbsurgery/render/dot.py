@@ -6,8 +6,10 @@ import re
 
 import graphviz
 
+from ..errors import EngineError
 from ..graph import Graph, Node
 from . import style
+from .engine import find_engine
 from .levels import Levels
 
 
@@ -22,12 +24,26 @@ def to_graphviz(graph: Graph, depth: int | None = 2) -> graphviz.Digraph:
         depth: How many levels of modules are opened; ``None`` opens all, 0 none.
 
     Returns:
-        A `graphviz.Digraph`: ``.source`` is its text, ``.render()`` needs a Graphviz of your own.
+        A `graphviz.Digraph`: ``.source`` is its text, and it shows itself in a notebook; ``.render()``
+        needs a Graphviz of your own.
 
     Example:
         >>> to_graphviz(graph, depth=1).save("model.dot")  # doctest: +SKIP
     """
     return _Writer(graph, depth).run()
+
+
+class Digraph(graphviz.Digraph):
+    """A graph that a notebook can show without a Graphviz on the system: by the engine in use here."""
+
+    def _repr_mimebundle_(self, include=None, exclude=None, **kwargs):
+        engine = find_engine()
+        if engine is None:
+            return {"text/plain": self.source}
+        try:
+            return {"image/svg+xml": engine.render(self.source).decode("utf-8")}
+        except EngineError:  # too large a graph: its text says more than a traceback
+            return {"text/plain": self.source}
 
 
 _MEANING = re.compile(r"""^%|[:\\"<>]|&(?=[#\w]+;)""")
@@ -43,7 +59,7 @@ class _Writer:
         self.clusters = 0
 
     def run(self) -> graphviz.Digraph:
-        root = graphviz.Digraph(
+        root = Digraph(
             name=graphviz.escape(self.graph.root.type),
             graph_attr={"rankdir": "TB", "fontname": "Helvetica", "nodesep": "0.25"},
             node_attr={

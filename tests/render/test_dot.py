@@ -53,3 +53,12 @@ def test_edges_end_at_what_is_shown(graph_of):
     edges = _edges(to_graphviz(graph_of("resnet18"), 0).source)
     assert {("maxpool", "layer1"), ("layer1", "layer2"), ("layer4", "avgpool")} <= edges
     assert 10 - 1 == len(edges) - 3
+
+
+def test_it_shows_itself_without_a_graphviz_on_the_system(monkeypatch):
+    """A notebook shows the picture by the engine that came along."""
+    monkeypatch.setenv("PATH", "")
+    from tests.handmade import net_graph
+
+    shown = to_graphviz(net_graph(), depth=1)._repr_mimebundle_()
+    assert shown["image/svg+xml"].count("<svg") == 1
