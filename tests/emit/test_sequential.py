@@ -104,3 +104,21 @@ def test_a_layer_with_weights_that_is_called_twice_is_no_chain():
     model = Twice().eval()
     graph = capture(model, (torch.randn(2, 4),), {}, how="real")
     assert print_sequential(graph, graph.root, model, arg="model") is None
+
+
+def test_a_part_without_gradients_is_no_chain():
+    """A with block has no place in a Sequential."""
+
+    class Frozen(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem, self.fc = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x):
+            with torch.no_grad():
+                x = self.stem(x)
+            return self.fc(x)
+
+    model = Frozen().eval()
+    graph = capture(model, (torch.randn(2, 4),), {}, how="real")
+    assert print_sequential(graph, graph.root, model, arg="model") is None

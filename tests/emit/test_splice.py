@@ -199,3 +199,11 @@ def test_another_edit_is_refused():
     after = rewrite.returning(graph.root, Ref(graph.root.nodes[2].id))
     with pytest.raises(EmissionError):
         splice(graph, after, model, name="Edited")
+
+
+def test_a_removal_that_leaves_calls_for_nothing_is_refused():
+    """Without the addition the whole branch would still run."""
+    model, graph = captured("Encoder")
+    add = next(n for n in graph.root.nodes if n.type == "add")
+    with pytest.raises(EmissionError, match="for nothing"):
+        splice(graph, edited(graph.root, add, "remove"), model, name="Edited")
