@@ -13,7 +13,7 @@ from ...claims import Claim, OutputEquals, OutputsEqual, PartEqualsOutput, SameO
 from ...errors import ReplayRefused, SurgeryError
 from ...graph import Graph
 from .. import runs
-from ..compare import Difference, difference
+from ..compare import Difference, difference, tensors
 from ..copy import structural_copy
 from ..double import in_double
 from ..report import Finding
@@ -69,6 +69,10 @@ def judged(
 
 def _confirmed(subject: Subject, verdicts: list[Verdict]) -> list[Verdict]:
     """What looks like round-off, judged in double precision; as it is where that cannot run."""
+    if _derived(
+        subject
+    ):  # what enters was computed in single precision: it stays as coarse as that
+        return verdicts
     wide = in_double(subject)
     if wide is None:
         return verdicts
@@ -77,6 +81,19 @@ def _confirmed(subject: Subject, verdicts: list[Verdict]) -> list[Verdict]:
     except (SurgeryError, RuntimeError, TypeError, AttributeError, KeyError):
         return verdicts
     return verdicts if all(found.close for found, _ in again) else again
+
+
+def _derived(subject: Subject) -> bool:
+    """Whether the edited model takes other values than the original, not just fewer or more channels."""
+    mine = tensors((subject.args, dict(subject.kwargs)))
+    theirs = tensors((subject.original_args, dict(subject.original_kwargs)))
+    if len(mine) != len(theirs) or any(a.dim() != b.dim() for a, b in zip(mine, theirs)):
+        return True
+    for a, b in zip(mine, theirs):
+        common = tuple(slice(min(n, m)) for n, m in zip(a.shape, b.shape))
+        if a.device.type != "meta" and not torch.equal(a[common], b[common]):
+            return True
+    return False
 
 
 def inner_values(subject: Subject, ids: list[str], example: tuple) -> tuple[Any, Mapping[str, Any]]:
