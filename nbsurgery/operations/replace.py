@@ -136,7 +136,12 @@ class Replace(Operation):
             return
         unit = "classes" if is_head(draft, target.path) else "outputs"
         kept = _kept(target.path, old, made) if keep else []
-        comment = f"{target.path}: {_what_changes(old, expr, made, unit)}"
+        was = (
+            old  # an earlier step on the same module leaves no code: tell from where the person is
+        )
+        if draft.exists(target.path) and not expr.whole_old:
+            was = draft.model.get_submodule(target.path)
+        comment = f"{target.path}: {_what_changes(was, expr, made, unit)}"
         if kept:
             comment = f"{target.path}: {type(old).__name__} → {expr.short}, keeps its {_and(kept)}"
         if len(target.nodes) > 1:
