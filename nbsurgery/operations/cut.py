@@ -198,6 +198,8 @@ def sources_of(draft: Draft, scope: Scope, value: Any) -> tuple[str, ...]:
             return ()
         if draft.base.by_id[source[0]].kind == "input":
             return ()  # what comes in says nothing about the model
+        if len(draft.base.by_id[source[0]].outputs) != 1:
+            return ()  # a part of what it returns: the whole is another value
         found.append(source[0])
     upstream_edits = draft.edits or draft.rewires
     return () if upstream_edits else tuple(found)
