@@ -1,17 +1,23 @@
 """The sweep: every model of the zoo captured and replayed, in worker processes with a time limit.
 
 Run ``python tests/zoo.py`` for all groups (hours on two cores), ``python tests/zoo.py papers hf`` for some,
-``python tests/zoo.py timm:resnet26d`` for single models. Prints one line for each model, then a table.
+``python tests/zoo.py timm:resnet26d`` for single models. Prints one line for each model, then a table;
+``--out FILE`` keeps the lines, ``--table FILE …`` makes the table of such files (of two lines for one
+model the last counts), ``--peers`` tries other tools on the same models.
 
 Columns: captured; exact on the same batch, on another batch, at another size (of the models that take
 one), in train mode; scopes that can be printed; decisions that refused another input; silently wrong
-(must be 0); the capture's time as a multiple of the forward pass (median).
+(must be 0); facts that an independent count confirms (parameters of ``model.parameters()``, MACs of
+`FlopCounterMode`, which is blind to a few kinds of layer); the capture's time as a multiple of the
+forward pass (median).
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import select
+import signal
 import statistics
 import subprocess
 import sys
@@ -21,8 +27,15 @@ import warnings
 CHECKS = ("same", "batch", "size", "train")
 
 
-def peers(make, given):
-    """Which other tools take the model without an error, each on a fresh copy; none if not installed."""
+PEERS = ("fx", "features", "export", "view", "vista", "lens")
+
+
+class TooLong(BaseException):
+    """A tool used up its time; no tool's own ``except Exception`` catches this."""
+
+
+def peers(make, given, limit):
+    """What other tools say of the model, each on a fresh copy: ``ok``, or the error; by tool."""
     import torch
 
     def fx(model, args, kwargs):
@@ -39,7 +52,10 @@ def peers(make, given):
     def view(model, args, kwargs):
         from torchview import draw_graph
 
-        draw_graph(model, input_data=args or kwargs, expand_nested=True)
+        if args:
+            draw_graph(model, input_data=args, expand_nested=True, **kwargs)
+        else:
+            draw_graph(model, input_data=kwargs, expand_nested=True)
 
     def vista(model, args, kwargs):
         import torchvista.tracer
@@ -49,24 +65,37 @@ def peers(make, given):
     def lens(model, args, kwargs):
         import torchlens
 
-        torchlens.trace(model, args[0] if args else kwargs)
+        torchlens.trace(model, args, kwargs)
+
+    def ring(number, frame):
+        raise TooLong
 
     found = {}
     for tool in (fx, features, export, view, vista, lens):
         try:
             torch.manual_seed(0)
-            tool(make().eval(), *given(2))
-            found[tool.__name__] = True
+            model, (args, kwargs) = make().eval(), given(2)
+            before = signal.signal(signal.SIGALRM, ring)
+            signal.setitimer(signal.ITIMER_REAL, limit)
+            try:
+                tool(model, args, kwargs)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, before)
+            found[tool.__name__] = "ok"
         except ImportError:
             found[tool.__name__] = None
-        except Exception:  # noqa: BLE001 an error is the answer
-            found[tool.__name__] = False
+        except TooLong:
+            found[tool.__name__] = f"longer than {limit:g} s"
+        except Exception as error:  # noqa: BLE001 an error is the answer
+            found[tool.__name__] = f"{type(error).__name__}: {error}"[:160]
     return found
 
 
-def work(names):
+def work(names, peer_limit):
     """Measure models one after the other; a JSON line for each."""
     warnings.simplefilter("ignore")
+    lines, sys.stdout = sys.stdout, sys.stderr  # whatever a model or a tool prints is no line
     import torch
 
     from nbsurgery.capture import capture
@@ -80,15 +109,15 @@ def work(names):
         group, _, name = entry.partition(":")
         if group not in groups:
             groups[group] = GROUPS[group]()
-        print(json.dumps({"start": entry}), flush=True)
+        print(json.dumps({"start": entry}), file=lines, flush=True)
         try:
             make, inputs = groups[group][name]
             line = measure(capture, make, inputs)
-            if os.environ.get("ZOO_PEERS"):
-                line["peers"] = peers(make, inputs)
+            if peer_limit:
+                line["peers"] = peers(make, inputs, peer_limit)
         except Exception as error:  # noqa: BLE001 the sweep goes on, whatever a model does
             line = {"failed": f"{type(error).__name__}: {error}"[:300]}
-        print(json.dumps({"model": entry, **line}), flush=True)
+        print(json.dumps({"model": entry, **line}), file=lines, flush=True)
 
 
 def measure(capture, make, inputs):
@@ -120,6 +149,7 @@ def measure(capture, make, inputs):
         "ratio": round(seconds / forward, 2),
         "per_node_ms": round((seconds - forward) / len(graph.by_id) * 1e3, 4),
     }
+    line["facts"] = facts(graph, model, given)
     line["same"] = compare(graph, model, given, 2, False)
     line["batch"] = compare(graph, model, given, 3, False)
     line["size"] = compare(graph, model, given, 2, True) if differs(given) else None
@@ -131,6 +161,31 @@ def measure(capture, make, inputs):
     except Exception as error:  # noqa: BLE001 many models want targets in train mode
         line["train"] = f"model: {type(error).__name__}"
     return line
+
+
+def facts(graph, model, given):
+    """``ok``, or which total an independent count does not confirm."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from nbsurgery.annotate import annotate
+
+    totals = annotate(graph, model).totals
+    wrong = []
+    params = sum(p.numel() for p in model.parameters())
+    if totals["params"] != params:
+        wrong.append(f"{totals['params']} parameters, not {params}")
+    args, kwargs = given(2)
+    kept = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+    torch.manual_seed(7)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(*args, **kwargs)
+    for buffer, value in kept:
+        buffer.data.copy_(value)
+    macs = counter.get_total_flops() // 2
+    if totals["macs"] != macs:
+        wrong.append(f"{totals['macs']} MACs, not {macs}")
+    return ", ".join(wrong) or "ok"
 
 
 def differs(given):
@@ -196,45 +251,44 @@ def compare(graph, model, given, batch, more):
     return "exact"
 
 
-def sweep(names, limit):
-    """Give the models to a worker; after a time-out or a crash a new one goes on with the next."""
-    results, rest = [], list(names)
+def sweep(names, limit, peer_limit, done):
+    """Give the models to a worker; after a time-out or a crash a new one goes on with the next.
+
+    `done` is called with each line.
+    """
+    rest = list(names)
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     while rest:
         worker = subprocess.Popen(
-            [sys.executable, "-u", __file__, "--work", *rest],
+            [sys.executable, "-u", "-m", "tests.zoo", "--work", str(peer_limit), *rest],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            cwd=root,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
         while True:
-            ready, _, _ = select.select([worker.stdout], [], [], limit)
+            patience = limit + len(PEERS) * 2 * peer_limit
+            ready, _, _ = select.select([worker.stdout], [], [], patience)
             text = worker.stdout.readline() if ready else ""
             if not text:
-                why = "worker ended" if ready else f"longer than {limit} s"
                 worker.kill()
                 worker.wait()
                 if rest:  # what was running, or what was about to
-                    results.append({"model": rest[0], "failed": why})
-                    print(results[-1], flush=True)
-                    rest = rest[1:]
+                    why = "the worker ended" if ready else f"longer than {patience:g} s"
+                    done({"model": rest.pop(0), "failed": why})
                 break
             line = json.loads(text)
             if "start" in line:
                 continue
-            results.append(line)
-            print(line, flush=True)
-            rest = rest[1:]
-            if not rest:
-                worker.wait()
-                break
-    return results
+            done(line)
+            rest.pop(0)
 
 
 def table(results):
     """The figures of each group, as Markdown."""
     head = "| group | models | captured | same | batch | size | train | printable scopes | refused "
-    rows = [head + "| wrong | × forward |", "|---" * 11 + "|"]
+    rows = [head + "| wrong | facts | × forward |", "|---" * 12 + "|"]
     for group in dict.fromkeys(r["model"].partition(":")[0] for r in results):
         mine = [r for r in results if r["model"].startswith(f"{group}:")]
         good = [r for r in mine if "failed" not in r]
@@ -248,6 +302,7 @@ def table(results):
         verdicts = [r[c] or "" for r in good for c in CHECKS]
         cells.append(str(sum(v.startswith("refused") for v in verdicts)))
         cells.append(str(sum(v == "wrong" for v in verdicts)))
+        cells.append(f"{sum(r['facts'] == 'ok' for r in good)}/{len(good)}")
         cells.append(f"{statistics.median(r['ratio'] for r in good):.2f}" if good else "-")
         rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows + peer_table(results))
@@ -257,16 +312,42 @@ def peer_table(results):
     """What other tools take without an error, of the same models in the same run."""
     if not any("peers" in r for r in results):
         return []
-    names = ["fx", "features", "export", "view", "vista", "lens"]
-    rows = ["", "| group | " + " | ".join(names) + " |", "|---" * 7 + "|"]
+    rows = ["", "| group | " + " | ".join(PEERS) + " |", "|---" * 7 + "|"]
     for group in dict.fromkeys(r["model"].partition(":")[0] for r in results):
         mine = [r["peers"] for r in results if r["model"].startswith(f"{group}:") and "peers" in r]
         cells = []
-        for name in names:
+        for name in PEERS:
             tried = [p[name] for p in mine if p[name] is not None]
-            cells.append(f"{sum(tried)}/{len(tried)}" if tried else "-")
+            cells.append(f"{tried.count('ok')}/{len(tried)}" if tried else "-")
         rows.append(f"| {group} | " + " | ".join(cells) + " |")
     return rows
+
+
+def chosen(what):
+    """The models that were asked for; a group whose library is missing is left out, and said so."""
+    from tests.zoo_models import GROUPS
+
+    names = []
+    for item in what or GROUPS:
+        group = item.partition(":")[0]
+        if group not in GROUPS:
+            sys.exit(f"no group is called {group!r}; there are {', '.join(GROUPS)}")
+        try:
+            names += [item] if ":" in item else [f"{item}:{name}" for name in GROUPS[item]()]
+        except ImportError as error:
+            print(f"{group} is left out: {error}", flush=True)
+    return names
+
+
+def read(paths):
+    """The lines of result files; of several for one model the last."""
+    found = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            for text in file:
+                line = json.loads(text)
+                found[line["model"]] = {**found.get(line["model"], {}), **line}
+    return list(found.values())
 
 
 def main():
@@ -274,21 +355,38 @@ def main():
     parser.add_argument("what", nargs="*", help="groups, or group:model")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one model")
     parser.add_argument("--peers", action="store_true", help="try other tools as well")
-    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--peer-limit", type=float, default=30, help="seconds for one of them")
+    parser.add_argument("--jobs", type=int, default=1, help="workers at a time")
+    parser.add_argument("--out", help="a file that the result lines are added to")
+    parser.add_argument(
+        "--table", nargs="+", help="result files to make the table of; runs nothing"
+    )
+    parser.add_argument("--work", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    if options.work:
-        work(options.what)
+    if options.work is not None:
+        work(options.what, options.work)
         return
-    if options.peers:
-        os.environ["ZOO_PEERS"] = "1"
-    from tests.zoo_models import GROUPS
+    if options.table:
+        print(table(read(options.table)))
+        return
+    names = chosen(options.what)
+    results = []
 
-    names = []
-    for what in options.what or GROUPS:
-        names += [what] if ":" in what else [f"{what}:{name}" for name in GROUPS[what]()]
-    print(table(sweep(names, options.limit)))
+    def done(line):
+        results.append(line)
+        print(line, flush=True)
+        if options.out:
+            with open(options.out, "a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+
+    peer_limit = options.peer_limit if options.peers else 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        parts = [names[i :: options.jobs] for i in range(options.jobs)]
+        list(pool.map(lambda part: sweep(part, options.limit, peer_limit, done), parts))
+    order = {name: i for i, name in enumerate(names)}
+    print(table(sorted(results, key=lambda line: order[line["model"]])))
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     main()

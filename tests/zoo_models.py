@@ -11,6 +11,8 @@ import os
 import torch
 from torch import nn
 
+from tests import zoo_libraries
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
 
@@ -428,4 +430,5 @@ GROUPS = {
     "hf": hf_models,
     "papers": paper_models,
     "custom": custom_models,
+    **zoo_libraries.GROUPS,
 }
