@@ -10,7 +10,7 @@ import itertools
 import json
 import numbers
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,6 +156,26 @@ class Session:
     @property
     def after(self) -> Graph | tuple[Graph, ...]:
         return self._state.after
+
+    @property
+    def edited(self) -> bool:
+        """Whether the steps leave anything to do."""
+        return self._state.built is not None
+
+    @property
+    def models(self) -> dict[str, tuple[Graph, nn.Module]]:
+        """The models that there are, by name, each with the graph that was captured from it.
+
+        ``before`` and ``after``; once the model is split its parts stand in the place of ``after``, under
+        the names that the code gives them.
+        """
+        state, before = self._state, (self.base, self.original)
+        if state.built is None:
+            return {"before": before, "after": before}
+        if not isinstance(state.after, tuple):
+            return {"before": before, "after": (state.after, state.built.model)}
+        parts = zip(state.after, state.built.model, strict=True)
+        return {"before": before, **dict(zip(state.built.names, parts, strict=True))}
 
     @property
     def draft(self) -> Draft:
@@ -506,10 +526,18 @@ class Session:
         return self._alignment().get(name, name)
 
     def _alignment(self) -> dict[str, str]:
-        after = self._state.after
-        if isinstance(after, tuple):
-            return {}
-        return _aligned(after, self._state.draft.graph)
+        after, draft = self._state.after, self._state.draft
+        if not isinstance(after, tuple):
+            return _aligned((after,), draft.graph)
+        names = dict(_aligned(after, draft.graph))
+        for graph, piece in zip(
+            after, draft.pieces(), strict=True
+        ):  # what crosses, by its own name
+            ids = [piece.part.taken.get(n.id, n.id) for n in piece.part.partial[""].inputs]
+            for node, id in zip(graph.root.inputs, ids, strict=False):
+                if isinstance(id, str) and id in draft.graph.by_id:
+                    names.setdefault(node.name, draft.graph.by_id[id].name)
+        return names
 
     def _to(self, steps: tuple[Step, ...], must: int | None = None) -> None:
         state = self._fold(steps, must)
@@ -670,16 +698,27 @@ class Session:
             results=self._results(self._state.draft),
         ).model  # fmt: skip
 
-    def verify(self):
+    def verify(self) -> verify.Report:
         """The full report."""
-        if self._state.built is None:
-            return self._state.report
-        args, kwargs = self._adapted(self._state.draft)
-        return verify.full(
-            self.base, self.original, self._state.built, self._state.after,
-            None if self._state.draft.division else self._state.draft.graph,
-            args, kwargs, tuple(self._state.draft.claims.values()),
-            original_args=self._example[0], original_kwargs=self._example[1],
+        return verify.finished(self.checking())
+
+    def checking(self) -> Generator[verify.Progress, None, verify.Report]:
+        """The full report, one check at a time; it is about the steps as they are now.
+
+        Yields:
+            What is checked next; the report is what the generator returns.
+        """
+        state = self._state
+        if state.built is None:
+            return state.report
+        args, kwargs = self._adapted(state.draft)
+        return (
+            yield from verify.full_by_steps(
+                self.base, self.original, state.built, state.after,
+                None if state.draft.division else state.draft.graph,
+                args, kwargs, tuple(state.draft.claims.values()),
+                original_args=self._example[0], original_kwargs=self._example[1],
+            )
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:
@@ -788,9 +827,11 @@ def _resized(value: Any, axis: int, size: int) -> Any:
 
 
 @functools.lru_cache(maxsize=8)
-def _aligned(after: Graph, draft: Graph) -> dict[str, str]:
+def _aligned(parts: tuple[Graph, ...], draft: Graph) -> dict[str, str]:
     """Names of the captured edited model → names of the draft, by aligning the two runs."""
-    a, b = after.flat, draft.flat
+    ends = ("input", "output")  # of its own has each part of a split
+    a = [n for part in parts for n in part.flat if len(parts) == 1 or n.kind not in ends]
+    b = draft.flat
     left = [(n.kind == "module", n.type, n.name.rpartition(".")[2]) for n in a]
     right = [(n.kind == "module", n.type, n.name.rpartition(".")[2]) for n in b]
     names: dict[str, str] = {}

@@ -4,17 +4,20 @@ from .copy import structural_copy
 from .execute import Built, execute
 from .failure import explain
 from .report import Fact, Finding, Report
-from .verify import after, check, full
+from .verify import Progress, after, check, finished, full, full_by_steps
 
 __all__ = [
     "Built",
     "Fact",
     "Finding",
+    "Progress",
     "Report",
     "after",
     "check",
     "execute",
     "explain",
+    "finished",
     "full",
+    "full_by_steps",
     "structural_copy",
 ]

@@ -87,7 +87,7 @@ class Trial:
     """Structural copies of modules and their one run on one example."""
 
     def __init__(self, modules: Sequence[nn.Module], args: tuple, kwargs: Mapping[str, Any]):
-        self.example, self.versions = (args, kwargs), _versions(modules)
+        self.example, self.versions = (args, kwargs), versions(modules)
         self.parts = tuple(map(structural_copy, modules))
         self.run = run(self.parts, args, kwargs)
 
@@ -103,13 +103,13 @@ class Trial:
         if (
             known is None
             or not _same((args, kwargs), known.example)
-            or known.versions != _versions(modules)
+            or known.versions != versions(modules)
         ):
             known = _last[key] = cls(modules, args, kwargs)
         return known
 
 
-def _versions(modules: Sequence[nn.Module]) -> tuple:
+def versions(modules: Sequence[nn.Module]) -> tuple:
     """What changes when a weight is written, a mode is set or a module is exchanged."""
     found: list[Any] = []
     for root in modules:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -19,6 +19,17 @@ from .failure import explain
 from .report import Fact, Finding, Report
 from .still import still
 from .subject import Subject
+
+
+class Progress(NamedTuple):
+    """The check that comes next, and which of how many it is."""
+
+    name: str
+    number: int
+    of: int
+
+
+Checking = Generator[Progress, None, Report]
 
 
 def check(
@@ -58,7 +69,7 @@ def check(
     subject = _subject(
         before, original, built, after, edited, args, kwargs, claims, original_args, original_kwargs
     )
-    return _report(subject, IMMEDIATE)
+    return Report.of(item for one in IMMEDIATE for item in _guarded(one, subject))
 
 
 def full(
@@ -73,25 +84,68 @@ def full(
     *,
     original_args: tuple | None = None,
     original_kwargs: Mapping[str, Any] | None = None,
-    progress: Callable[[str], None] | None = None,
 ) -> Report:
     """The immediate report and everything that needs more runs.
 
     Another batch size and, where the original allows it, another image size or sequence length; train
     mode with a backward pass; bfloat16; deepcopy and pickle; ``torch.export``. A check is left out
     where the original fails it too. Beside activations it needs the gradients of one copy, and one copy
-    of the weights in bfloat16, one after the other.
-
-    Args:
-        progress: Called with the name of each check before it begins; the others are those of `check`.
+    of the weights in bfloat16, one after the other. The arguments are those of `check`.
 
     Returns:
         The report.
     """
-    subject = _subject(
-        before, original, built, after, edited, args, kwargs, claims, original_args, original_kwargs
-    )
-    return _report(subject, (*IMMEDIATE, *FULL), progress) + Report.of([_memory(subject)])
+    steps = full_by_steps(
+        before, original, built, after, edited, args, kwargs, claims,
+        original_args=original_args, original_kwargs=original_kwargs,
+    )  # fmt: skip
+    return finished(steps)
+
+
+def full_by_steps(
+    before: Graph,
+    original: nn.Module,
+    built: Built,
+    after: Graph | Iterable[Graph] | None = None,
+    edited: Graph | None = None,
+    args: tuple = (),
+    kwargs: Mapping[str, Any] | None = None,
+    claims: Iterable[Claim] = (),
+    *,
+    original_args: tuple | None = None,
+    original_kwargs: Mapping[str, Any] | None = None,
+) -> Checking:
+    """The same as `full`, one check at a time, so that something else can be done in between.
+
+    Between two checks nothing of them is in force: random state, modes and hooks are the person's. When
+    weights were written meanwhile, runs made so far are of another model, and the checks begin again.
+
+    Yields:
+        A `Progress` before each check; the report is what the generator returns.
+    """
+    groups = (("what every step checks", IMMEDIATE), *((_name(one), (one,)) for one in FULL))
+    while True:
+        state, found, subject = runs.versions((original, *built.modules)), [], None
+        for number, (name, checks) in enumerate(groups, 1):
+            yield Progress(name, number, len(groups))
+            if runs.versions((original, *built.modules)) != state:
+                break
+            subject = subject or _subject(
+                before, original, built, after, edited, args, kwargs, claims, original_args,
+                original_kwargs,
+            )  # fmt: skip
+            found += [item for one in checks for item in _guarded(one, subject)]
+        else:
+            return Report.of([*found, _memory(subject)])
+
+
+def finished(checking: Checking) -> Report:
+    """Do all checks that are left, and give the report."""
+    while True:
+        try:
+            next(checking)
+        except StopIteration as end:
+            return end.value
 
 
 def after(built: Built, args: tuple, kwargs: Mapping[str, Any] | None = None):
@@ -155,15 +209,6 @@ def _subject(
     return subject
 
 
-def _report(subject: Subject, checks, progress=None) -> Report:
-    found: list[Finding | Fact] = []
-    for one in checks:
-        if progress is not None:
-            progress(one.__module__.rpartition(".")[2].replace("_", " "))
-        found += _guarded(one, subject)
-    return Report.of(found)
-
-
 def _memory(subject: Subject) -> Fact:
     """What the full report takes at its peak beside activations: gradients, or a copy in bfloat16."""
     size = max(
@@ -178,8 +223,14 @@ def _guarded(one, subject: Subject):
     try:
         yield from one(subject)
     except Exception as error:  # noqa: BLE001  a report must come, whatever the model does
-        name = one.__module__.rpartition(".")[2].replace("_", " ")
-        yield Finding("warning", f"the check of {name} failed: {type(error).__name__}: {error}")
+        yield Finding(
+            "warning", f"the check of {_name(one)} failed: {type(error).__name__}: {error}"
+        )
+
+
+def _name(check: Callable) -> str:
+    """What a check is called, from its file."""
+    return check.__module__.rpartition(".")[2].replace("_", " ")
 
 
 def _flat(claims: Any) -> Iterable[Claim]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import weakref
 from collections.abc import Callable
@@ -30,6 +31,33 @@ def running_cell() -> bool:
         return kernel.get_parent("shell")["header"]["msg_type"] == "execute_request"
     except Exception:  # noqa: BLE001 - as above
         return shell() is not None
+
+
+def main_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop between whose turns cells run; ``None`` where there is none, as in a script."""
+    kernel = getattr(shell(), "kernel", None)
+    return getattr(getattr(kernel, "io_loop", None), "asyncio_loop", None)
+
+
+def on_loop(loop: asyncio.AbstractEventLoop | None) -> bool:
+    """Whether this very code runs in a turn of a loop."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
+
+
+def where_cells_run(call: Callable[[], None]) -> None:
+    """Make a call where cells run, never beside one: at once, or as soon as the cell at work ends.
+
+    JupyterLab sends the messages of widgets to a thread of their own, where they are heard while a cell
+    runs. What runs a model there would meet the cell's: both share the random state and torch's modes.
+    """
+    loop = main_loop()
+    if loop is None or on_loop(loop):
+        call()
+    else:
+        loop.call_soon_threadsafe(call)
 
 
 def variable_of(model: Any, default: str = "model") -> str:

@@ -33,26 +33,9 @@ def first_open(graph: Graph) -> set[str]:
     return {"", *render.default_open(graph)}
 
 
-def views(session: Any) -> dict[str, tuple[Graph, Any]]:
-    """The pictures that there are, by name: a graph and the module that it was captured from.
-
-    ``before`` and ``after``; once the model is split its parts stand in the place of ``after``, under
-    the names that the code gives them.
-    """
-    found = {"before": (session.base, session.original)}
-    built, after = session._state.built, session.after
-    if built is None:
-        found["after"] = found["before"]
-    elif isinstance(after, tuple):
-        found.update(zip(built.names, zip(after, built.model, strict=True), strict=True))
-    else:
-        found["after"] = (after, built.model)
-    return found
-
-
 def scene(session: Any, view: str, open: set[str]) -> dict:
     """One of the pictures, with what the edits changed marked."""
-    graph, _ = views(session)[view]
+    graph, _ = session.models[view]
     diff = removed(session) if view == "before" else added(session, graph)
     return compose(graph, {key for key in open if key in graph.scopes}, _with_scopes(graph, diff))
 

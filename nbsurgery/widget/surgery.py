@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import pathlib
+import threading
 import uuid
 import warnings
 from collections.abc import Callable, Mapping
@@ -17,9 +18,13 @@ from nbsurgery import views
 from nbsurgery.errors import SelectionError, SurgeryError
 from nbsurgery.select import is_operation, unknown_name
 from nbsurgery.session import Session
-from nbsurgery.widget import fallback, notebook, protocol, scenery
+from nbsurgery.widget import beside, fallback, notebook, protocol, scenery
 
 _STATIC = pathlib.Path(__file__).parent / "static"
+
+# What only looks is answered at once, also while a cell runs; all else waits until no cell does.
+_LOOKING = ("toggle", "expand_to", "facts", "find", "view", "stop_verify")
+_drawing = threading.RLock()  # of all widgets: two threads may look and edit at the same time
 
 
 class Surgery(anywidget.AnyWidget):
@@ -57,6 +62,7 @@ class Surgery(anywidget.AnyWidget):
     _style = traitlets.Dict().tag(sync=True)
     _recipe = traitlets.Int().tag(sync=True)
     _notice = traitlets.Dict().tag(sync=True)
+    _checking = traitlets.Dict().tag(sync=True)
     _widget_id = traitlets.Unicode().tag(sync=True)
     _cell_id = traitlets.Unicode().tag(sync=True)
 
@@ -81,6 +87,7 @@ class Surgery(anywidget.AnyWidget):
         self._session = session
         self._open: set[str] = scenery.first_open(session.current)
         self._static = None
+        self._beside = beside.Beside(self._told, self._verified)
         # the id is chosen here, because the page must find its own cell and gets no other handle
         name = uuid.uuid4().hex
         super().__init__(model_id=name, _widget_id=name, _cell_id=notebook.cell_id(), theme=theme)
@@ -105,22 +112,30 @@ class Surgery(anywidget.AnyWidget):
 
     @property
     def _graph(self):
-        return scenery.views(self._session)[self._view][0]
+        return self._session.models[self._view][0]
 
     def _draw(self) -> None:
-        self._scene = scenery.scene(self._session, self._view, self._open)
+        with _drawing:
+            self._scene = scenery.scene(self._session, self._view, self._open)
 
     def _refresh(self) -> None:
         """Bring every trait to what the session holds now."""
         session = self._session
-        with self.hold_trait_notifications(), self.hold_sync():
+        again = self._beside.busy
+        self._beside.stop()
+        with _drawing, self.hold_trait_notifications(), self.hold_sync():
+            self._checking = {}
             self.code = session.code
             self.steps = scenery.plain(session.steps)
             self.report = scenery.plain(session.report)
             self._style = scenery.plain(session.style)
-            self._can = {"undo": session.can_undo, "redo": session.can_redo}
+            self._can = {
+                "undo": session.can_undo,
+                "redo": session.can_redo,
+                "emit": session.edited,
+            }
             self._notice = self._noted()
-            self._views = list(scenery.views(session))
+            self._views = list(session.models)
             if self._view not in self._views:
                 self._view = self._views[1]
             graph = self._graph
@@ -128,6 +143,8 @@ class Surgery(anywidget.AnyWidget):
             self._draw()
         if self._static is not None:
             fallback.update(self._static, self)
+        if again and session.edited:
+            self._verify_beside()
 
     @traitlets.validate("selection")
     def _known(self, proposal: Any) -> list[str]:
@@ -160,6 +177,14 @@ class Surgery(anywidget.AnyWidget):
     # -- what the page asks for -------------------------------------------------------------------
 
     def _on_message(self, _widget: Any, message: Any, _buffers: Any) -> None:
+        looking = isinstance(message, Mapping) and message.get("method") in _LOOKING
+        if looking:
+            with _drawing:
+                self._reply(message)
+        else:
+            notebook.where_cells_run(lambda: self._reply(message))
+
+    def _reply(self, message: Any) -> None:
         reply = protocol.answer(self._methods(), message)
         if reply is not None:
             self.send(reply)
@@ -168,7 +193,7 @@ class Surgery(anywidget.AnyWidget):
         return {
             "toggle": self._ask_toggle,
             "expand_to": self._ask_expand_to,
-            "facts": lambda names: scenery.facts(*scenery.views(self._session)[self._view], names),
+            "facts": lambda names: scenery.facts(*self._session.models[self._view], names),
             "offers": lambda names: scenery.plain(self._session.offers(names)),
             "preview": lambda operation, arguments: scenery.plain(
                 self._session.preview(operation, arguments)
@@ -179,7 +204,8 @@ class Surgery(anywidget.AnyWidget):
             "toggle_step": lambda uid: self._change("toggle", uid),
             "drop_step": lambda uid: self._change("drop", uid),
             "move_step": lambda uid, to: self._change("move", uid, to),
-            "verify": lambda: scenery.plain(self.verify()),
+            "verify": self._ask_verify,
+            "stop_verify": self._ask_stop_verify,
             "find": lambda query: scenery.find(self._graph, query),
             "view": self._ask_view,
             "rebase": self.rebase,
@@ -207,6 +233,30 @@ class Surgery(anywidget.AnyWidget):
             raise SurgeryError(f"there is no view {which!r}: {', '.join(self._views)}")
         self._view = which
         self._draw()
+
+    # -- the full report, beside other work --------------------------------------------------------
+
+    def _ask_verify(self, again: bool = True) -> None:
+        if again or self._checking.get("state") not in ("running", "done"):
+            self._verify_beside() or self.verify()
+
+    def _ask_stop_verify(self) -> None:
+        notebook.where_cells_run(self._beside.stop)
+        self._checking = {"state": "stopped"}
+
+    def _verify_beside(self) -> bool:
+        return self._beside.start(self._session.checking())
+
+    def _told(self, progress: Any) -> None:
+        self._checking = {"state": "running", **scenery.plain(progress._asdict())}
+
+    def _verified(self, report: Any, error: Exception | None) -> None:
+        if error is not None:
+            self._checking = {"state": "failed", "text": str(error) or repr(error)}
+            return
+        with self.hold_sync():
+            self.report = scenery.plain(report)
+            self._checking = {"state": "done"}
 
     # -- edits ------------------------------------------------------------------------------------
 
@@ -379,8 +429,17 @@ class Surgery(anywidget.AnyWidget):
 
     def verify(self) -> Any:
         """Check the edited model in full; the report is also shown in the widget."""
-        report = self._session.verify()
-        self.report = scenery.plain(report)
+        self._beside.stop()
+        checks = self._session.checking()
+        try:
+            while True:
+                self._told(next(checks))
+        except StopIteration as end:
+            report = end.value
+        except BaseException:  # an interrupt of the cell as well
+            self._checking = {}
+            raise
+        self._verified(report, None)
         return report
 
     def style(self, *, in_place: bool | None = None, function: bool | None = None) -> None:
@@ -396,9 +455,25 @@ class Surgery(anywidget.AnyWidget):
         self._refresh()
 
     def emit(self) -> None:
-        """Put the code into the next cell; where there is no notebook, print it."""
+        """Put the code into the next cell; where there is no notebook, print it.
+
+        What has been put there is checked in full: beside other work where the widget is shown and tells
+        of it, else at once, with a warning for each error that is found.
+        """
+        if not self._session.edited:
+            print(
+                "There is nothing to emit yet: click a layer, choose an operation and press Apply, or "
+                'call one, as in surgery.remove("fc")'
+            )
+            return
         if not notebook.next_cell(self.code.rstrip("\n")):
             print(self.code)
+        if self._checking.get("state") == "done":
+            return
+        if self._static is None or not self._verify_beside():
+            for finding in self.verify().findings:
+                if finding.severity == "error":
+                    warnings.warn(f"the code above: {finding.text}", stacklevel=2)
 
     @property
     def before(self) -> Any:
@@ -408,7 +483,7 @@ class Surgery(anywidget.AnyWidget):
     @property
     def after(self) -> Any:
         """The edited model, as a ModelGraph; a tuple of them after a split."""
-        shown = scenery.views(self._session)
+        shown = self._session.models
         graphs = tuple(views.ModelGraph(*pair) for name, pair in shown.items() if name != "before")
         return graphs if isinstance(self._session.after, tuple) else graphs[0]
 
@@ -416,7 +491,7 @@ class Surgery(anywidget.AnyWidget):
     def diff(self) -> dict[str, str]:
         """``"added"``, ``"changed"`` or ``"removed"`` by the name of a node."""
         session, words = self._session, {}
-        for name, (graph, _) in scenery.views(session).items():
+        for name, (graph, _) in session.models.items():
             diff = scenery.removed(session) if name == "before" else scenery.added(session, graph)
             words.update((graph.by_id[id].name, word) for id, word in diff.items())
         return words
@@ -468,5 +543,5 @@ class Surgery(anywidget.AnyWidget):
 
     def to_dot(self, path: str | pathlib.Path | None = None, *, depth: int = 2) -> str:
         """The model as Graphviz source."""
-        graph = views.ModelGraph(*scenery.views(self._session)[self._view])
+        graph = views.ModelGraph(*self._session.models[self._view])
         return fallback.written(path, graph.to_graphviz(depth=depth).source)

@@ -63,6 +63,8 @@ def test_a_moved_cell_keeps_its_view(notebook):
     widget = book.widget(2)
     assert widget.selection() == ["1"]
     assert widget.root.locator(".nbs-scale").inner_text() == "125 %"
+    book.execute("one.remove('1')")
+    widget.idle()
     widget.emit()
     assert book.sources()[3] == book.execute("print(one.code, end='')").rstrip("\n")
     assert book.sources()[1] == "print(1)" and len(book.sources()) == 4

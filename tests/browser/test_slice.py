@@ -14,7 +14,11 @@ def test_slice(notebook):
     widget.root.locator(".nbs-head-line h3", has_text="bn1").wait_for()
     assert book.execute("print(w.selection)").strip() == "['bn1']"
     book.shot("slice_selected")
+    assert "nothing to emit yet" in widget.emit()
+    assert book.sources() == [CELL, "print('tail')"]
+    book.execute("w.remove(['bn1'])")
+    widget.idle()
     widget.emit()
-    assert book.sources() == [CELL, "# no edits", "print('tail')"]
+    assert book.sources() == [CELL, book.execute("print(w.code, end='')"), "print('tail')"]
     assert book.active() == 1
     book.shot("slice_emitted")

@@ -313,3 +313,35 @@ test("the variable was changed elsewhere: said, with both ways on", async () => 
   assert.equal($(".nbs-notice").hidden, true);
   close();
 });
+
+test("the full check: progress, stop, and its verdict beside the code that was emitted", async () => {
+  const steps = [{ uid: 1, text: "s", enabled: true, state: "ok" }];
+  const { model, $, manager, close } = setup({ verify: {}, stop_verify: {} }, { steps });
+  click($(".nbs-emit"));
+  await soon(10);
+  assert.deepEqual(manager.sources(), ["", "# nothing"]);
+  assert.deepEqual(model.sent.at(-1).params, { again: false });
+  model.set("_checking", { state: "running", name: "train mode", number: 4, of: 9 });
+  assert.equal($(".nbs-mood").textContent, "checking train mode, 4 of 9");
+  assert.match($(".nbs-fate").textContent, /cell below; checking train mode, 4 of 9/);
+  assert.equal($(".nbs-verify").textContent, "Stop");
+  click($(".nbs-verify"));
+  assert.equal(model.sent.at(-1).method, "stop_verify");
+  model.set("report", { findings: [{ severity: "error", text: "training fails" }] });
+  model.set("_checking", { state: "done" });
+  assert.match($(".nbs-fate").textContent, /Don’t rely on the cell below, 1 problem: training fails/);
+  assert.equal($(".nbs-fate").dataset.kind, "error");
+  assert.equal($(".nbs-verify").textContent, "Verify");
+  model.set("code", "other = 1");
+  assert.equal($(".nbs-fate").hidden, true, "other code has not been emitted");
+  close();
+});
+
+test("Emit with nothing to write says what to do, and makes no cell", async () => {
+  const { $, manager, close } = setup({}, { _can: { undo: false, redo: false, emit: false } });
+  click($(".nbs-emit"));
+  await soon(10);
+  assert.deepEqual(manager.sources(), [""]);
+  assert.match($(".nbs-toast").textContent, /nothing to emit yet/);
+  close();
+});

@@ -300,3 +300,14 @@ def test_an_edit_that_spoils_what_enters_a_start_is_refused_in_words():
     session.do("start", {"at": "2"})
     with pytest.raises(nbs.SurgeryError, match=r"what enters the model now.*expects 9 features"):
         session.do("replace", {"where": "1", "new": "nn.Linear(9, 4)"})
+
+
+def test_names_of_the_parts_of_a_split():
+    """What a picture of a part shows can be named in a step, also what crosses into it."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.Tanh())
+    session = Session(model, (torch.randn(1, 4),))
+    session.do("split", {"after": "1"})
+    for name, (graph, _) in session.models.items():
+        for node in graph.flat:
+            found = session.nodes([node.name])
+            assert [n.kind for n in found] == [node.kind] or node.kind == "input", (name, node.name)

@@ -9,6 +9,7 @@ import types
 
 from nbsurgery.errors import SelectionError, StepError
 from nbsurgery.graph import Graph, Node, Ref, Scope, Tensor
+from nbsurgery.verify import Finding, Progress, Report
 
 FAMILIES = {
     "Conv2d": "conv",
@@ -208,6 +209,7 @@ class FakeSession:
         self.base = self.current = resnet_graph()
         self.model, self.variable = model, variable
         self.steps, self.redone, self.next = [], [], 1
+        self.found = [Finding("ok", "checked in full")]  # what only the full report finds
 
     @property
     def can_undo(self):
@@ -219,7 +221,14 @@ class FakeSession:
 
     original = changed_outside = failure = None
     style = types.MappingProxyType({"in_place": True, "function": False})
-    _state = types.SimpleNamespace(built=None)
+
+    @property
+    def edited(self):
+        return bool(self.steps)
+
+    @property
+    def models(self):
+        return {"before": (self.base, None), "after": (self.base, None)}
 
     @property
     def draft(self):
@@ -316,8 +325,10 @@ class FakeSession:
     def drop(self, uid):
         self.steps = [s for s in self.steps if s["uid"] != uid]
 
-    def verify(self):
-        return self.report
+    def checking(self):
+        for number, name in enumerate(("train mode", "export"), 1):
+            yield Progress(name, number, 2)
+        return Report.of(self.found)
 
     def build(self):
         return self.model

@@ -101,9 +101,9 @@ def test_edit_undo_redo(fake, ask):
     ask("apply", operation="replace", arguments={"where": ["fc"], "new": "nn.Linear(1, 2)"})
     assert [s["text"] for s in fake.steps] == ["replace fc"]
     assert "model.fc = nn.Linear(1, 2)" in fake.code
-    assert fake.report["findings"] and fake._can == {"undo": True, "redo": False}
+    assert fake.report["findings"] and fake._can == {"undo": True, "redo": False, "emit": True}
     ask("undo")
-    assert fake.steps == [] and fake._can == {"undo": False, "redo": True}
+    assert fake.steps == [] and fake._can == {"undo": False, "redo": True, "emit": False}
     ask("redo")
     assert len(fake.steps) == 1
 
@@ -155,8 +155,9 @@ def test_find_puts_names_before_types(fake, ask):
 def test_emit_outside_a_notebook_prints(fake, capsys, monkeypatch):
     """Where there is no next cell the code is printed."""
     monkeypatch.setattr(notebook, "shell", lambda: None)
+    fake.remove(["relu"])
     fake.emit()
-    assert capsys.readouterr().out == "# no edits\n"
+    assert capsys.readouterr().out == fake.code + "\n"
 
 
 def test_plain_data_for_the_page():

@@ -141,7 +141,7 @@ function writtenCells(context, from) {
   }
   return { own, earlier };
 }
-async function emit(model, el, source, memo = {}) {
+async function emit(model, el, source, memo = {}, empty = false) {
   const context = notebook(model);
   if (!context) return { ok: false, why: "no-notebook" };
   if (context.model.readOnly) return { ok: false, why: "read-only" };
@@ -161,6 +161,7 @@ async function emit(model, el, source, memo = {}) {
     });
     return { ok: true, action: "updated", index: own.index };
   }
+  if (empty) return { ok: false, why: "nothing" };
   const before = own ? own.index : Math.max(at, earlier);
   const index = before < 0 ? context.model.cells.length : before + 1;
   const id = globalThis.crypto?.randomUUID?.() ?? `nbs-${Date.now()}-${Math.random().toString(16).slice(2)}`;
@@ -241,12 +242,144 @@ function parts(source) {
   return found;
 }
 
+// src/report.js
+var SIGNS = { ok: "check", info: "info", warning: "warn", error: "cross" };
+var WEIGHT = ["error", "warning", "info", "ok"];
+function progress({ name, number, of }) {
+  return `checking ${name}, ${number} of ${of}`;
+}
+function verdict(report) {
+  for (const [severity, word] of [["error", "problem"], ["warning", "warning"]]) {
+    const count = (report.findings ?? []).filter((f) => f.severity === severity).length;
+    if (count) return `${count} ${word}${count > 1 ? "s" : ""}`;
+  }
+  return "all well";
+}
+var Report = class {
+  /** @param {import("./types.js").View} view */
+  constructor(view) {
+    this.view = view;
+    this.verifyButton = button({
+      icon: "shield",
+      label: "Verify",
+      class: "nbs-verify",
+      click: () => this.verify(),
+      signal: view.signal
+    });
+    this.mood = h("span", { class: "nbs-mood" });
+    this.bar = h("progress", { class: "nbs-progress", "aria-label": "Checks done", hidden: true });
+    this.body = h("div", { class: "nbs-report-body" });
+    this.el = h(
+      "section",
+      { class: "nbs-report", "aria-label": "Report" },
+      h("header", {}, h("h4", {}, "Report"), this.mood, h("span", { class: "nbs-space" }), this.verifyButton),
+      this.bar,
+      this.body
+    );
+    this.draw();
+  }
+  /** Begins the full check, or ends the one at work. */
+  async verify() {
+    const running = this.checking.state === "running";
+    try {
+      await this.view.ask(running ? "stop_verify" : "verify");
+    } catch (error) {
+      this.view.fail(error);
+    }
+  }
+  /** @returns {import("./types.js").Checking} */
+  get checking() {
+    return this.view.model.get("_checking") ?? {};
+  }
+  draw() {
+    const report = this.view.model.get("report") ?? {};
+    const edited = (this.view.model.get("steps") ?? []).length > 0;
+    const findings = [...report.findings ?? []];
+    findings.sort((a, b) => WEIGHT.indexOf(a.severity) - WEIGHT.indexOf(b.severity));
+    const count = (severity) => findings.filter((f) => f.severity === severity).length;
+    const bad = count("error");
+    const warned = count("warning");
+    const { checking } = this;
+    const running = checking.state === "running";
+    this.mood.className = `nbs-mood nbs-mood-${running ? "info" : bad ? "error" : warned ? "warning" : "ok"}`;
+    this.mood.textContent = running ? progress(checking) : !edited || !findings.length ? "" : verdict(report);
+    this.bar.hidden = !running;
+    this.bar.value = (checking.number ?? 1) - 1;
+    this.bar.max = checking.of ?? 1;
+    this.verifyButton.disabled = !edited;
+    this.verifyButton.querySelector("span")?.replaceChildren(running ? "Stop" : "Verify");
+    this.verifyButton.title = running ? "Check no further" : "Check in full: other sizes, training, pickling, …";
+    const facts = report.facts ?? [];
+    const table = facts.length ? h(
+      "table",
+      {},
+      h("thead", {}, h("tr", {}, h("th", {}), h("th", {}, "Before"), h("th", {}, "After"))),
+      h("tbody", {}, ...facts.map((fact) => {
+        const same = String(fact.before) === String(fact.after);
+        return h(
+          "tr",
+          { class: same ? "nbs-same" : null },
+          h("th", {}, fact.label),
+          h("td", {}, String(fact.before ?? "")),
+          h("td", {}, String(fact.after ?? ""))
+        );
+      }))
+    ) : "";
+    const grave = (f) => ["error", "warning"].includes(f.severity);
+    this.body.replaceChildren(
+      this.#list(findings.filter(grave)),
+      table,
+      this.#list(findings.filter((f) => !grave(f)))
+    );
+    if (checking.state === "failed")
+      this.body.prepend(this.#list([{ severity: "error", text: `The full check could not be finished: ${checking.text}` }]));
+    if (!findings.length && !facts.length)
+      this.body.append(h("p", { class: "nbs-muted" }, "What an edit changes is checked here before you emit it."));
+  }
+  /** @param {import("./types.js").Finding[]} findings */
+  #list(findings) {
+    if (!findings.length) return "";
+    return h("ul", {}, ...findings.map((finding) => h(
+      "li",
+      { class: `nbs-finding nbs-${finding.severity}` },
+      icon(SIGNS[finding.severity] ?? "info"),
+      h("span", {}, finding.text),
+      this.#cure(finding) ?? ""
+    )));
+  }
+  /** @param {import("./types.js").Finding} finding */
+  #cure(finding) {
+    const cure = finding.cure;
+    if (!cure?.operation) return null;
+    return button({
+      label: cure.label ?? "Cure",
+      class: "nbs-quick",
+      signal: this.view.signal,
+      click: async () => {
+        this.view.busy(true);
+        try {
+          await this.view.ask("apply", { operation: cure.operation, arguments: cure.arguments ?? {} });
+        } catch (error) {
+          this.view.fail(error);
+        } finally {
+          this.view.busy(false);
+        }
+      }
+    });
+  }
+};
+
 // src/code.js
 var SAID = {
   inserted: "Put into a new cell below. Run it with Shift+Enter.",
   updated: "The cell below is up to date. Run it with Shift+Enter.",
   unchanged: "The cell below holds this code already.",
   "inserted-below-edited": "You have edited the cell; the new code is in a cell below it."
+};
+var WHY = {
+  nothing: "There is nothing to emit yet: click a layer in the picture, choose an operation, press Apply.",
+  "read-only": "This notebook is read-only: copy the code instead.",
+  "no-notebook": "This notebook lets no widget add a cell: copy the code, or run surgery.emit() in a cell."
 };
 var STYLES = [
   { label: "in place", in_place: true, function: false },
@@ -277,10 +410,12 @@ var Code = class {
       on: { change: () => this.restyle() },
       signal
     }, ...STYLES.map(({ label }, i) => h("option", { value: i }, label)));
+    this.fate = h("p", { class: "nbs-fate", role: "status", hidden: true });
     this.el = h(
       "section",
       { class: "nbs-code", "aria-label": "Code" },
       h("header", {}, h("h4", {}, "Code"), h("span", { class: "nbs-space" }), this.style, this.copyButton, this.emitButton),
+      this.fate,
       h("pre", { tabindex: 0 }, this.lines)
     );
     this.draw();
@@ -293,6 +428,20 @@ var Code = class {
   draw() {
     const { source } = this;
     this.lines.replaceChildren(...parts(source).map(({ text: text3, kind }) => kind ? h("span", { class: `nbs-py-${kind}` }, text3) : text3));
+    this.drawFate();
+  }
+  /** What the full check says of the code that is in the cell below; nothing for other code. */
+  drawFate() {
+    const checking = this.view.model.get("_checking") ?? {};
+    const report = this.view.model.get("report") ?? {};
+    const wrong = (report.findings ?? []).find((finding) => finding.severity === "error");
+    const { state } = checking;
+    this.fate.hidden = this.view.state.emitted !== this.source || !state;
+    if (this.fate.hidden) return;
+    const bad = state === "failed" || state === "done" && wrong;
+    this.fate.dataset.kind = bad ? "error" : state === "done" ? "ok" : "info";
+    const text3 = state === "running" ? `In the cell below; ${progress(checking)}` : state === "stopped" ? "In the cell below; the full check was stopped" : state === "failed" ? `Don’t rely on the cell below: the full check could not be finished: ${checking.text}` : wrong ? `Don’t rely on the cell below, ${verdict(report)}: ${wrong.text}` : `In the cell below; checked in full: ${verdict(report)}`;
+    this.fate.replaceChildren(icon(bad ? "cross" : state === "done" ? "check" : "info"), h("span", {}, text3));
   }
   drawStyle() {
     const now = this.view.model.get("_style") ?? {};
@@ -313,14 +462,17 @@ var Code = class {
   }
   async emit() {
     const { source } = this;
+    const empty = this.view.model.get("_can")?.emit === false;
     this.emitButton.disabled = true;
     try {
-      const done = await emit(this.view.model, this.view.el, source, this.view.state.memo);
+      const done = await emit(this.view.model, this.view.el, source, this.view.state.memo, empty);
       if (!done.ok) {
-        const why = done.why === "read-only" ? "This notebook is read-only: copy the code instead." : "This notebook lets no widget add a cell: copy the code, or run surgery.emit() in a cell.";
-        this.view.say(why, "error");
+        this.view.say(WHY[done.why ?? ""] ?? "", done.why === "nothing" ? "info" : "error");
         return;
       }
+      this.view.state.emitted = empty ? null : source;
+      if (!empty) this.view.ask("verify", { again: false }).catch(this.view.fail);
+      this.drawFate();
       this.view.say(SAID[done.action ?? ""] ?? "Done.");
       await reveal(done.index ?? -1, this.view.el);
     } catch (error) {
@@ -1202,7 +1354,7 @@ var Panel = class {
 };
 
 // src/protocol.js
-var LIMITS = { apply: 600, verify: 900, undo: 600, redo: 600, toggle_step: 600, drop_step: 600, style: 600 };
+var LIMITS = { apply: 600, change_step: 600, move_step: 600, verify: 900, undo: 600, redo: 600, toggle_step: 600, drop_step: 600, style: 600 };
 var LIMIT = 60;
 var PATIENCE = 2500;
 var RequestError = class extends Error {
@@ -1287,113 +1439,6 @@ function save(model) {
   } catch {
   }
 }
-
-// src/report.js
-var SIGNS = { ok: "check", info: "info", warning: "warn", error: "cross" };
-var WEIGHT = ["error", "warning", "info", "ok"];
-var Report = class {
-  /** @param {import("./types.js").View} view */
-  constructor(view) {
-    this.view = view;
-    this.verifyButton = button({
-      icon: "shield",
-      label: "Verify",
-      title: "Check in full: other sizes, training, pickling, …",
-      class: "nbs-verify",
-      click: () => this.verify(),
-      signal: view.signal
-    });
-    this.mood = h("span", { class: "nbs-mood" });
-    this.body = h("div", { class: "nbs-report-body" });
-    this.el = h(
-      "section",
-      { class: "nbs-report", "aria-label": "Report" },
-      h("header", {}, h("h4", {}, "Report"), this.mood, h("span", { class: "nbs-space" }), this.verifyButton),
-      this.body
-    );
-    this.draw();
-  }
-  async verify() {
-    this.verifyButton.disabled = true;
-    this.view.busy(true);
-    this.mood.textContent = "checking…";
-    try {
-      await this.view.ask("verify");
-    } catch (error) {
-      this.view.fail(error);
-    } finally {
-      this.view.busy(false);
-      this.draw();
-    }
-  }
-  draw() {
-    const report = this.view.model.get("report") ?? {};
-    const edited = (this.view.model.get("steps") ?? []).length > 0;
-    const findings = [...report.findings ?? []];
-    findings.sort((a, b) => WEIGHT.indexOf(a.severity) - WEIGHT.indexOf(b.severity));
-    const count = (severity) => findings.filter((f) => f.severity === severity).length;
-    const bad = count("error");
-    const warned = count("warning");
-    this.mood.className = `nbs-mood nbs-mood-${bad ? "error" : warned ? "warning" : "ok"}`;
-    this.mood.textContent = !edited || !findings.length ? "" : bad ? `${bad} ${bad > 1 ? "problems" : "problem"}` : warned ? `${warned} ${warned > 1 ? "warnings" : "warning"}` : "all well";
-    this.verifyButton.disabled = !edited;
-    const facts = report.facts ?? [];
-    const table = facts.length ? h(
-      "table",
-      {},
-      h("thead", {}, h("tr", {}, h("th", {}), h("th", {}, "Before"), h("th", {}, "After"))),
-      h("tbody", {}, ...facts.map((fact) => {
-        const same = String(fact.before) === String(fact.after);
-        return h(
-          "tr",
-          { class: same ? "nbs-same" : null },
-          h("th", {}, fact.label),
-          h("td", {}, String(fact.before ?? "")),
-          h("td", {}, String(fact.after ?? ""))
-        );
-      }))
-    ) : "";
-    const grave = (f) => ["error", "warning"].includes(f.severity);
-    this.body.replaceChildren(
-      this.#list(findings.filter(grave)),
-      table,
-      this.#list(findings.filter((f) => !grave(f)))
-    );
-    if (!findings.length && !facts.length)
-      this.body.append(h("p", { class: "nbs-muted" }, "What an edit changes is checked here before you emit it."));
-  }
-  /** @param {import("./types.js").Finding[]} findings */
-  #list(findings) {
-    if (!findings.length) return "";
-    return h("ul", {}, ...findings.map((finding) => h(
-      "li",
-      { class: `nbs-finding nbs-${finding.severity}` },
-      icon(SIGNS[finding.severity] ?? "info"),
-      h("span", {}, finding.text),
-      this.#cure(finding) ?? ""
-    )));
-  }
-  /** @param {import("./types.js").Finding} finding */
-  #cure(finding) {
-    const cure = finding.cure;
-    if (!cure?.operation) return null;
-    return button({
-      label: cure.label ?? "Cure",
-      class: "nbs-quick",
-      signal: this.view.signal,
-      click: async () => {
-        this.view.busy(true);
-        try {
-          await this.view.ask("apply", { operation: cure.operation, arguments: cure.arguments ?? {} });
-        } catch (error) {
-          this.view.fail(error);
-        } finally {
-          this.view.busy(false);
-        }
-      }
-    });
-  }
-};
 
 // src/scene.js
 var STACK = 4;
@@ -1945,7 +1990,7 @@ var states = /* @__PURE__ */ new Map();
 function stateOf(id) {
   let state = states.get(id);
   if (!state) {
-    state = { pan: null, memo: {}, height: null, report: null };
+    state = { pan: null, memo: {}, height: null, emitted: null };
     states.set(id, state);
   }
   return state;
@@ -2374,7 +2419,14 @@ function open(model, el) {
     }],
     ["change:code", () => code2.draw()],
     ["change:_style", () => code2.drawStyle()],
-    ["change:report", () => report.draw()],
+    ["change:report", () => {
+      report.draw();
+      code2.drawFate();
+    }],
+    ["change:_checking", () => {
+      report.draw();
+      code2.drawFate();
+    }],
     ["change:steps", () => {
       steps.draw();
       report.draw();

@@ -1,9 +1,10 @@
 // @ts-check
 // The code so far, live, with Copy and Emit.
 
-import { button, h } from "./dom.js";
+import { button, h, icon } from "./dom.js";
 import { emit, notebook, reveal } from "./host.js";
 import { parts } from "./python.js";
+import { progress, verdict } from "./report.js";
 
 /** @type {Record<string, string>} */
 const SAID = {
@@ -11,6 +12,13 @@ const SAID = {
   updated: "The cell below is up to date. Run it with Shift+Enter.",
   unchanged: "The cell below holds this code already.",
   "inserted-below-edited": "You have edited the cell; the new code is in a cell below it.",
+};
+
+/** @type {Record<string, string>} */
+const WHY = {
+  nothing: "There is nothing to emit yet: click a layer in the picture, choose an operation, press Apply.",
+  "read-only": "This notebook is read-only: copy the code instead.",
+  "no-notebook": "This notebook lets no widget add a cell: copy the code, or run surgery.emit() in a cell.",
 };
 
 /** Tastes differ; the first is the default. */
@@ -37,9 +45,10 @@ export class Code {
       class: "nbs-input nbs-style", title: "How the code is written", "aria-label": "How the code is written",
       on: { change: () => this.restyle() }, signal,
     }, ...STYLES.map(({ label }, i) => h("option", { value: i }, label)));
+    this.fate = h("p", { class: "nbs-fate", role: "status", hidden: true });
     this.el = h("section", { class: "nbs-code", "aria-label": "Code" },
       h("header", {}, h("h4", {}, "Code"), h("span", { class: "nbs-space" }), this.style, this.copyButton, this.emitButton),
-      h("pre", { tabindex: 0 }, this.lines));
+      this.fate, h("pre", { tabindex: 0 }, this.lines));
     this.draw();
     this.drawStyle();
   }
@@ -53,6 +62,27 @@ export class Code {
     const { source } = this;
     this.lines.replaceChildren(...parts(source).map(({ text, kind }) =>
       kind ? h("span", { class: `nbs-py-${kind}` }, text) : text));
+    this.drawFate();
+  }
+
+  /** What the full check says of the code that is in the cell below; nothing for other code. */
+  drawFate() {
+    /** @type {import("./types.js").Checking} */
+    const checking = this.view.model.get("_checking") ?? {};
+    /** @type {import("./types.js").Report} */
+    const report = this.view.model.get("report") ?? {};
+    const wrong = (report.findings ?? []).find((finding) => finding.severity === "error");
+    const { state } = checking;
+    this.fate.hidden = this.view.state.emitted !== this.source || !state;
+    if (this.fate.hidden) return;
+    const bad = state === "failed" || (state === "done" && wrong);
+    this.fate.dataset.kind = bad ? "error" : state === "done" ? "ok" : "info";
+    const text = state === "running" ? `In the cell below; ${progress(checking)}`
+      : state === "stopped" ? "In the cell below; the full check was stopped"
+      : state === "failed" ? `Don’t rely on the cell below: the full check could not be finished: ${checking.text}`
+      : wrong ? `Don’t rely on the cell below, ${verdict(report)}: ${wrong.text}`
+      : `In the cell below; checked in full: ${verdict(report)}`;
+    this.fate.replaceChildren(icon(bad ? "cross" : state === "done" ? "check" : "info"), h("span", {}, text));
   }
 
   drawStyle() {
@@ -76,16 +106,17 @@ export class Code {
 
   async emit() {
     const { source } = this;
+    const empty = this.view.model.get("_can")?.emit === false;
     this.emitButton.disabled = true;
     try {
-      const done = await emit(this.view.model, this.view.el, source, this.view.state.memo);
+      const done = await emit(this.view.model, this.view.el, source, this.view.state.memo, empty);
       if (!done.ok) {
-        const why = done.why === "read-only"
-          ? "This notebook is read-only: copy the code instead."
-          : "This notebook lets no widget add a cell: copy the code, or run surgery.emit() in a cell.";
-        this.view.say(why, "error");
+        this.view.say(WHY[done.why ?? ""] ?? "", done.why === "nothing" ? "info" : "error");
         return;
       }
+      this.view.state.emitted = empty ? null : source;
+      if (!empty) this.view.ask("verify", { again: false }).catch(this.view.fail);
+      this.drawFate();
       this.view.say(SAID[done.action ?? ""] ?? "Done.");
       await reveal(done.index ?? -1, this.view.el);
     } catch (error) {

@@ -125,9 +125,10 @@ function writtenCells(context, from) {
  * @param {HTMLElement | null} el
  * @param {string} source
  * @param {{cellId?: string}} memo
+ * @param {boolean} [empty] there is nothing to write: no cell is made for it, the one that there is is updated
  * @returns {Promise<{ok: boolean, why?: string, action?: string, index?: number}>}
  */
-export async function emit(model, el, source, memo = {}) {
+export async function emit(model, el, source, memo = {}, empty = false) {
   const context = notebook(model);
   if (!context) return { ok: false, why: "no-notebook" };
   if (context.model.readOnly) return { ok: false, why: "read-only" };
@@ -145,6 +146,7 @@ export async function emit(model, el, source, memo = {}) {
     });
     return { ok: true, action: "updated", index: own.index };
   }
+  if (empty) return { ok: false, why: "nothing" };
   const before = own ? own.index : Math.max(at, earlier);
   const index = before < 0 ? context.model.cells.length : before + 1;
   const id = globalThis.crypto?.randomUUID?.() ?? `nbs-${Date.now()}-${Math.random().toString(16).slice(2)}`;

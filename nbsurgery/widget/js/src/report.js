@@ -7,34 +7,55 @@ import { button, h, icon } from "./dom.js";
 const SIGNS = { ok: "check", info: "info", warning: "warn", error: "cross" };
 const WEIGHT = ["error", "warning", "info", "ok"];
 
+/**
+ * What is being checked, in words.
+ * @param {import("./types.js").Checking} checking
+ */
+export function progress({ name, number, of }) {
+  return `checking ${name}, ${number} of ${of}`;
+}
+
+/**
+ * A report in two words.
+ * @param {import("./types.js").Report} report
+ */
+export function verdict(report) {
+  for (const [severity, word] of [["error", "problem"], ["warning", "warning"]]) {
+    const count = (report.findings ?? []).filter((f) => f.severity === severity).length;
+    if (count) return `${count} ${word}${count > 1 ? "s" : ""}`;
+  }
+  return "all well";
+}
+
 export class Report {
   /** @param {import("./types.js").View} view */
   constructor(view) {
     this.view = view;
     this.verifyButton = button({
-      icon: "shield", label: "Verify", title: "Check in full: other sizes, training, pickling, …",
-      class: "nbs-verify", click: () => this.verify(), signal: view.signal,
+      icon: "shield", label: "Verify", class: "nbs-verify", click: () => this.verify(), signal: view.signal,
     });
     this.mood = h("span", { class: "nbs-mood" });
+    this.bar = h("progress", { class: "nbs-progress", "aria-label": "Checks done", hidden: true });
     this.body = h("div", { class: "nbs-report-body" });
     this.el = h("section", { class: "nbs-report", "aria-label": "Report" },
       h("header", {}, h("h4", {}, "Report"), this.mood, h("span", { class: "nbs-space" }), this.verifyButton),
-      this.body);
+      this.bar, this.body);
     this.draw();
   }
 
+  /** Begins the full check, or ends the one at work. */
   async verify() {
-    this.verifyButton.disabled = true;
-    this.view.busy(true);
-    this.mood.textContent = "checking…";
+    const running = this.checking.state === "running";
     try {
-      await this.view.ask("verify");
+      await this.view.ask(running ? "stop_verify" : "verify");
     } catch (error) {
       this.view.fail(error);
-    } finally {
-      this.view.busy(false);
-      this.draw();
     }
+  }
+
+  /** @returns {import("./types.js").Checking} */
+  get checking() {
+    return this.view.model.get("_checking") ?? {};
   }
 
   draw() {
@@ -46,11 +67,16 @@ export class Report {
     const count = (/** @type {string} */ severity) => findings.filter((f) => f.severity === severity).length;
     const bad = count("error");
     const warned = count("warning");
-    this.mood.className = `nbs-mood nbs-mood-${bad ? "error" : warned ? "warning" : "ok"}`;
-    this.mood.textContent = !edited || !findings.length ? ""
-      : bad ? `${bad} ${bad > 1 ? "problems" : "problem"}`
-      : warned ? `${warned} ${warned > 1 ? "warnings" : "warning"}` : "all well";
+    const { checking } = this;
+    const running = checking.state === "running";
+    this.mood.className = `nbs-mood nbs-mood-${running ? "info" : bad ? "error" : warned ? "warning" : "ok"}`;
+    this.mood.textContent = running ? progress(checking) : !edited || !findings.length ? "" : verdict(report);
+    this.bar.hidden = !running;
+    this.bar.value = (checking.number ?? 1) - 1;
+    this.bar.max = checking.of ?? 1;
     this.verifyButton.disabled = !edited;
+    this.verifyButton.querySelector("span")?.replaceChildren(running ? "Stop" : "Verify");
+    this.verifyButton.title = running ? "Check no further" : "Check in full: other sizes, training, pickling, …";
     const facts = report.facts ?? [];
     const table = facts.length
       ? h("table", {}, h("thead", {}, h("tr", {}, h("th", {}), h("th", {}, "Before"), h("th", {}, "After"))),
@@ -63,6 +89,8 @@ export class Report {
     const grave = (/** @type {import("./types.js").Finding} */ f) => ["error", "warning"].includes(f.severity);
     this.body.replaceChildren(
       this.#list(findings.filter(grave)), table, this.#list(findings.filter((f) => !grave(f))));
+    if (checking.state === "failed")
+      this.body.prepend(this.#list([{ severity: "error", text: `The full check could not be finished: ${checking.text}` }]));
     if (!findings.length && !facts.length)
       this.body.append(h("p", { class: "nbs-muted" }, "What an edit changes is checked here before you emit it."));
   }

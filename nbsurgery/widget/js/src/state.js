@@ -6,7 +6,7 @@
  *   pan: {x: number, y: number, k: number} | null,
  *   memo: {cellId?: string},
  *   height: number | null,
- *   report: any
+ *   emitted: string | null
  * }} WidgetState
  */
 
@@ -20,7 +20,7 @@ const states = new Map();
 export function stateOf(id) {
   let state = states.get(id);
   if (!state) {
-    state = { pan: null, memo: {}, height: null, report: null };
+    state = { pan: null, memo: {}, height: null, emitted: null };
     states.set(id, state);
   }
   return state;

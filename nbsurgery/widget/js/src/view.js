@@ -269,7 +269,14 @@ export function open(model, el) {
     }],
     ["change:code", () => code.draw()],
     ["change:_style", () => code.drawStyle()],
-    ["change:report", () => report.draw()],
+    ["change:report", () => {
+      report.draw();
+      code.drawFate();
+    }],
+    ["change:_checking", () => {
+      report.draw();
+      code.drawFate();
+    }],
     ["change:steps", () => {
       steps.draw();
       report.draw();

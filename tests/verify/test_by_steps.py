@@ -1,0 +1,59 @@
+"""The full report one check at a time: no trace in between, and a write in between is noticed."""
+
+import random
+
+import pytest
+import torch
+from torch import nn
+
+from nbsurgery import verify
+from nbsurgery.capture import capture
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.Dropout(), nn.Linear(4, 2)).train()
+
+
+def checking(model):
+    x = torch.randn(2, 3)
+    built = verify.execute("model[2] = torch.nn.Linear(4, 5)", model, namespace={"torch": torch})
+    after = verify.after(built, (x,))
+    return verify.full_by_steps(capture(model, (x,)), model, built, after, None, (x,))
+
+
+def test_nothing_is_in_force_between_two_checks(model):
+    """Random state, modes, gradients and hooks are the person's at each stop."""
+    steps = checking(model)
+
+    def state():
+        return (
+            torch.get_rng_state().tolist(), random.getstate(), torch.is_grad_enabled(),
+            torch.get_default_dtype(), [m.training for m in model.modules()],
+            [p.grad for p in model.parameters()], len(nn.modules.module._global_forward_hooks),
+            len(nn.modules.module._global_forward_pre_hooks),
+        )  # fmt: skip
+
+    before, names = state(), []
+    while True:
+        try:
+            progress = next(steps)
+        except StopIteration as end:
+            report = end.value
+            break
+        names.append(progress.name)
+        assert progress.number == len(names)
+        assert state() == before
+    assert len(names) == progress.of and "train mode" in names
+    assert report.ok and report.count("ok") > 5
+
+
+def test_a_weight_written_between_two_checks_begins_them_again(model):
+    """The runs made so far are of the weights as they were."""
+    steps = checking(model)
+    assert [next(steps).number for _ in range(3)] == [1, 2, 3]
+    with torch.no_grad():
+        model[0].weight.add_(1)
+    assert [next(steps).number for _ in range(2)] == [1, 2]
+    assert verify.finished(steps).ok
