@@ -217,14 +217,15 @@ class Draft:
             kept = {k: s for k, s in self.graph.scopes.items() if k in live}
             self.graph = dataclasses.replace(self.graph, scopes=kept, _cache={})
 
-    def assign(self, edit: Edit, path: str, module: Any, type_: str) -> None:
-        """Put a new module at `path`: its calls become leaf calls, what was inside goes."""
-        paths = self.aliases(path) if self.exists(path) else (path,)
-        self._drop_below(paths, keep_old=getattr(getattr(edit, "new", None), "whole_old", False))
+    def assign(self, edit: Edit, modules: Mapping[str, nn.Module]) -> None:
+        """Put new modules at their paths: their calls become leaf calls, what was inside goes."""
+        keep_old = getattr(getattr(edit, "new", None), "whole_old", False)
+        where = {p: self.aliases(p) if self.exists(p) else (p,) for p in modules}
+        self._drop_below([a for paths in where.values() for a in paths], keep_old)
         self.edits.append(edit)
-        for p in paths:
-            self.made[p] = module
-        self._leaf_calls(paths, type_)
+        for path, made in modules.items():
+            self.made |= dict.fromkeys(where[path], made)
+            self._leaf_calls(where[path], type(made).__name__)
 
     def _leaf_calls(self, paths: Iterable[str], type_: str) -> None:
         changed: dict[str, Scope] = {}

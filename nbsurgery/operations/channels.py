@@ -2,137 +2,184 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import nn
 
 from ..claims import SameOutput
 from ..coupling import Coupled, coupled
 from ..draft import Draft, is_head
-from ..edits import Assign, Edit, Place
+from ..edits import Assign, Bulk, Edit, Place
 from ..errors import StepError, an
 from ..expression import parse
 from ..graph import Node
-from ..targets import resolve, spelled_where
-from ..widths import CONVS, constructor, make, widths
+from ..targets import Target, resolve, spelled_where
+from ..widths import (
+    LAYERS,
+    Pieces,
+    changes,
+    composed,
+    constructor,
+    depthwise,
+    kept,
+    make,
+    norm_constructor,
+    total,
+    transposed,
+    widths,
+)
 from .base import Field, Offer, Operation, is_moded, literals, need, suffix_for
 
 POLICIES = ("zero", "mean", "sum", "repeat", "new")
 
 
 @dataclass(frozen=True)
-class Widen(Edit):
-    """``channels``: a layer made anew with other widths, weights carried over by a policy."""
+class _Widths(Edit):
+    """Layers of one kind made anew with other widths: a statement for one, a loop for several."""
 
-    path: str
-    inputs: int | None
-    outputs: int | None
-    weights: str
+    paths: tuple[str, ...]
+    suffix: str
+
+    def without(self, gone) -> Edit | None:
+        left = tuple(p for p in self.paths if not gone(p))
+        return replace(self, paths=left) if left else None
 
     def lines(self, place: Place) -> list[str]:
         place.need("import torch", "from torch import nn")
-        layer = place.model.get_submodule(self.path)
-        old_ins, old_outs = widths(layer)
-        ins, outs = self.inputs or old_ins, self.outputs or old_outs
-        here = place.spelled(self.path)
-        tensor = layer.weight
-        move = [] if tensor.device.type == "cpu" else [f'"{tensor.device}"']
-        move += (
-            []
-            if tensor.dtype.is_floating_point and str(tensor.dtype) == "torch.float32"
-            else [str(tensor.dtype)]
-        )
-        suffix = f".to({', '.join(move)})" if move else ""
-        first = f"[:{min(outs, old_outs)}" if outs != old_outs else "[:"
-        kept = min(ins, old_ins)
-        part = f"{first}, :{kept}]" if ins != old_ins else f"{first}]"
+        layers = [place.model.get_submodule(p) for p in self.paths]
+        many = len(self.paths) > 1
+        name = "{name}" if many else self.paths[0]
+        body = [
+            f"old = {place.variable}.get_submodule(name)"
+            if many
+            else f"old = {place.spelled(self.paths[0])}",
+            *self.body(layers, f'f"{name}' if many else f'"{name}'),
+        ]
+        if many:
+            listed = ", ".join(f'"{p}"' for p in self.paths)
+            body.append(f"{place.variable}.set_submodule(name, new)")
+            return [f"for name in ({listed}):", *(f"    {line}" for line in body)]
+        value = "new"
+        for alias in place.aliases(self.paths[0]):
+            value = place.assigned(alias, value)
+        return [*body, place.assigned(self.paths[0], value)]
+
+    def body(self, layers: list[nn.Module], name: str) -> list[str]:
+        """What makes ``new`` of ``old``; `name` opens a quoted text with the layer's name."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Widen(_Widths):
+    """``channels``: convolutions or linear layers; ``inputs`` and ``outputs`` are empty where they stay."""
+
+    inputs: Pieces
+    outputs: Pieces
+    weights: str
+
+    def body(self, layers: list[nn.Module], name: str) -> list[str]:
+        layer = layers[0]
+        ins, outs = (total(p, 1) or None for p in (self.inputs, self.outputs))
+        whole = total(self.inputs, 0)
+        rows = kept(self.outputs) if self.outputs else [("", "")]
+        columns = kept(self.inputs) if self.inputs and not depthwise(layer) else [("", "")]
+        grows = any(new > old for old, new in (*self.inputs, *self.outputs))
+        flip, axis = transposed(layer), 0 if transposed(layer) else 1
         copies: list[str] = []
-        grows = ins > old_ins or outs > old_outs
-        if self.weights == "zero" or ins == old_ins:
+        if self.weights == "zero" or not self.inputs:
             copies = ["new.weight.zero_()"] if grows else []
-            copies.append(f"new.weight{part} = old.weight{part}")
-        elif self.weights == "mean":
-            copies = [f"new.weight{part} = old.weight{part}"]
-            if ins > old_ins:
-                rest = part.replace(f":{kept}]", f"{kept}:]")
-                copies.append(f"new.weight{rest} = old.weight{part}.mean(1, keepdim=True)")
-        elif self.weights == "sum":
-            share = f" / {ins}" if ins != 1 else ""
-            copies = [f"new.weight.copy_(old.weight.sum(1, keepdim=True){share})"]
-        elif self.weights == "repeat":
-            copies = [
-                f"new.weight.copy_(old.weight[:, torch.arange({ins}) % {old_ins}] * {old_ins} / {ins})"
-            ]
+            for row, column in itertools.product(rows, columns):
+                new, old = (_index(row[i], column[i], flip) for i in (0, 1))
+                copies.append(f"new.weight{new} = old.weight{old}")
+        else:
+            (row, _), (column, _) = rows[0], columns[0]
+            part = _index(row, "", flip)
+            if self.outputs and total(self.outputs, 1) > total(self.outputs, 0):
+                copies = ["new.weight.zero_()"]
+            if self.weights == "mean":
+                part = _index(row, column, flip)
+                copies.append(f"new.weight{part} = old.weight{part}")
+                if grows:
+                    rest = _index(row, f"{whole}:", flip)
+                    copies.append(f"new.weight{rest} = old.weight{part}.mean({axis}, keepdim=True)")
+            else:
+                value = f"old.weight{part}.sum({axis}, keepdim=True)" + (
+                    f" / {ins}" if ins > 1 else ""
+                )
+                if self.weights == "repeat":
+                    again = f"torch.arange({ins}) % {whole}"
+                    value = f"old.weight{_index(row, again, flip)} * {whole} / {ins}"
+                copies.append(
+                    f"new.weight{part} = {value}" if part else f"new.weight.copy_({value})"
+                )
         if layer.bias is not None:
-            rows = f"[:{min(outs, old_outs)}]" if outs != old_outs else ""
-            if outs > old_outs:
-                copies.append("new.bias.zero_()")
-            copies.append(
-                f"new.bias{rows} = old.bias{rows}" if rows else "new.bias.copy_(old.bias)"
-            )
-        lines = [f"old = {here}"]
-        if self.weights == "repeat":
-            width = "in_features" if hasattr(layer, "in_features") else "in_channels"
-            lines += [
-                f"if old.{width} != {old_ins}:",
-                f'    raise RuntimeError("{self.path} is widened already: run this on a fresh model")',
-            ]
+            if self.outputs:
+                more = any(new > old for old, new in self.outputs)
+                copies += ["new.bias.zero_()"] if more else []
+                copies += [f"new.bias[{new}] = old.bias[{old}]" for new, old in rows]
+            else:
+                copies.append("new.bias.copy_(old.bias)")
+        check = []
+        kind = "features" if isinstance(layer, nn.Linear) else "channels"
+        for side, pieces in (("in", self.inputs), ("out", self.outputs)):
+            if changes(pieces) > 1 or (side == "in" and pieces and self.weights == "repeat"):
+                check = [
+                    f"if old.{side}_{kind} != {total(pieces, 0)}:",
+                    f'    raise RuntimeError({name} is widened already: run this on a fresh model")',
+                ]
         return [
-            *lines,
-            f"new = {constructor(layer, ins, outs)}{suffix}",
+            *check,
+            f"new = {constructor(layers, ins, outs)}{self.suffix}",
             "with torch.no_grad():",
             *(f"    {c}" for c in copies),
-            place.assigned(self.path, "new"),
         ]
 
 
 @dataclass(frozen=True)
-class WidenNorm(Edit):
-    """A BatchNorm made anew for another number of features; what fits of its state stays."""
+class WidenNorm(_Widths):
+    """Normalisations made anew for another number of features; what fits of their state stays."""
 
-    path: str
-    features: int
+    width: Pieces
 
-    def lines(self, place: Place) -> list[str]:
-        place.need("import torch", "from torch import nn")
-        norm = place.model.get_submodule(self.path)
-        here = place.spelled(self.path)
-        options = [f"{k}=old.{k}" for k, v in _NORM.items() if getattr(norm, k) != v]
-        kept = min(self.features, norm.num_features)
+    def body(self, layers: list[nn.Module], name: str) -> list[str]:
+        norm = layers[0]
         names = [n for n in ("weight", "bias", "running_mean", "running_var")
                  if getattr(norm, n, None) is not None]  # fmt: skip
-        lines = [
-            f"old = {here}",
-            f"new = nn.{type(norm).__name__}({', '.join([str(self.features), *options])})",
-            "new.train(old.training)",
-        ]
-        if names:
-            listed = ", ".join(f'"{n}"' for n in names)
-            lines += [
-                "with torch.no_grad():",
-                f"    for name in ({listed}):",
-                f"        getattr(new, name)[:{kept}] = getattr(old, name)[:{kept}]",
+        lines = [f"new = {norm_constructor(layers, total(self.width, 1))}{self.suffix}"]
+        if changes(self.width) > 1:
+            attr = {nn.GroupNorm: "num_channels", nn.PReLU: "num_parameters"}.get(
+                type(norm), "num_features"
+            )
+            attr = "normalized_shape[0]" if isinstance(norm, (nn.LayerNorm, nn.RMSNorm)) else attr
+            lines = [
+                f"if old.{attr} != {total(self.width, 0)}:",
+                f'    raise RuntimeError({name} is widened already: run this on a fresh model")',
+                *lines,
             ]
-        return [*lines, place.assigned(self.path, "new")]
+        if hasattr(norm, "running_mean"):
+            lines.append("new.train(old.training)")
+        if len(names) == 1:
+            lines.append("with torch.no_grad():")
+            lines += [f"    new.{names[0]}[{n}] = old.{names[0]}[{o}]" for n, o in kept(self.width)]
+        elif names:
+            listed = ", ".join(f'"{n}"' for n in names)
+            lines += ["with torch.no_grad():", f"    for key in ({listed}):"]
+            lines += [
+                f"        getattr(new, key)[{n}] = getattr(old, key)[{o}]"
+                for n, o in kept(self.width)
+            ]
+        return lines
 
 
-_NORM = {"eps": 1e-05, "momentum": 0.1, "affine": True, "track_running_stats": True}
-
-
-def widen_norm(draft: Draft, step: int, path: str, features: int) -> None:
-    """Give a BatchNorm another number of features."""
-    norm = draft.module(path)
-    if not type(norm).__module__.startswith("torch.nn"):
-        raise StepError(
-            f"{path!r}, {an(type(norm).__name__)}, must follow; no rule is known for it"
-        )
-    with torch.device("meta"):
-        made = type(norm)(features, **{k: getattr(norm, k) for k in _NORM})
-    comment = f"{path}: {norm.num_features} → {features} features"
-    draft.assign(WidenNorm(step, comment, path, features), path, made, type(norm).__name__)
+def _index(row: str, column: str, flip: bool) -> str:
+    """``[:96, :4]``: the part of a weight, outputs first; a transposed one has its inputs first."""
+    first, second = (column, row) if flip else (row, column)
+    if second:
+        return f"[{first or ':'}, {second}]"
+    return f"[{first}]" if first else ""
 
 
 class Channels(Operation):
@@ -146,14 +193,14 @@ class Channels(Operation):
         if len(nodes) != 1 or nodes[0].kind != "module" or nodes[0].child is not None:
             return []
         layer = draft.module(nodes[0].target)
-        if not isinstance(layer, (*CONVS, nn.Linear)) or nodes[0].target in draft.made:
+        if not isinstance(layer, LAYERS) or nodes[0].target in draft.made:
             return []
         ins, outs = widths(layer)
         where = {"where": nodes[0].target}
         head = is_head(draft, nodes[0].target)
         follow = () if head else (
             Field("follow", "Others follow", "bool", True, (),
-                  "normalisations, additions and the layers that read it change as well"),
+                  "normalisations, what is added to it, and the layers that read it change as well"),
         )  # fmt: skip
         return [
             Offer("channels", "Change the outputs", "Change",
@@ -182,24 +229,58 @@ class Channels(Operation):
         if policy not in POLICIES:
             raise StepError(f"weights={policy!r} is no policy; take one of {', '.join(POLICIES)}")
         for target in targets:
-            if target.path is None and target.node.kind == "module":
-                raise StepError(
-                    f"{target.node.target!r} is called {target.node.calls} times; its width is the "
-                    "same for every call: name the module"
+            path = self._path(draft, target)
+            now = widths(draft.module(path))
+            others = self._others(draft, path, outs, follow)
+            asked = _Job(
+                ((now[0], ins),) if ins not in (None, now[0]) else (),
+                ((now[1], outs),) if outs not in (None, now[1]) else (),
+            )
+            alone = not draft.edits and not draft.rewires
+            _change(draft, step, {path: asked.with_inputs(others.inputs.pop(path, ()))}, policy)
+            rest = "new" if policy == "new" else "zero"
+            _change_norms(draft, step, others.norms)
+            for jobs in (
+                {p: _Job((), w) for p, w in others.outputs.items() if p not in others.inputs},
+                {p: _Job(w, others.outputs.get(p, ())) for p, w in others.inputs.items()},
+            ):
+                _change(draft, step, jobs, rest)
+            if alone and policy == "zero" and others.neutral and outs is not None and outs > now[1]:
+                draft.claims[step] = SameOutput()
+            if asked.inputs:
+                self._inputs(
+                    draft, step, path, ins, alone and policy == "zero" and not asked.outputs
                 )
-            if target.path is None:
-                raise StepError(
-                    f"{target.node.name!r} is {an(target.node.kind)}; it has no channels"
-                )
-            others = self._others(draft, target.path, outs, follow)
-            self._change(draft, step, target.path, ins, outs, policy)
-            for path in others.norms:
-                widen_norm(draft, step, path, outs)
-            for path in others.outputs:
-                self._change(draft, step, path, None, outs, policy)
-            for path in others.inputs:
-                self._change(draft, step, path, outs, None, policy)
         return len(targets)
+
+    def _path(self, draft: Draft, target: Target) -> str:
+        """The layer that a target means.
+
+        Raises:
+            StepError: It has no channels.
+        """
+        node = target.node
+        if target.path is None and node.kind == "module":
+            raise StepError(
+                f"{node.target!r} is called {node.calls} times; its width is the same for every call: "
+                "name the module"
+            )
+        if target.path is None:
+            raise StepError(f"{node.name!r} is {an(node.kind)}; it has no channels")
+        path, layer = target.path, draft.module(target.path)
+        if not isinstance(layer, LAYERS):
+            inner = [n for n, m in layer.named_modules() if isinstance(m, LAYERS) and n]
+            hint = f"; inside it are {', '.join(f'{path}.{n}' for n in inner[:3])}" if inner else ""
+            raise StepError(
+                f"{path!r} is {an(type(layer).__name__)}; channels takes convolutions and linear "
+                f"layers{hint}"
+            )
+        if getattr(layer, "groups", 1) != 1:
+            raise StepError(
+                f"{path!r} has {layer.groups} groups; its filters belong to channels one by one, so no "
+                "policy fits: change the layer before it, or replace it with the layer that you want"
+            )
+        return path
 
     def _others(self, draft: Draft, path: str, outs: int | None, follow: bool) -> Coupled:
         """What must follow a change of the outputs.
@@ -207,11 +288,10 @@ class Channels(Operation):
         Raises:
             StepError: Something must, and was not asked to; or it cannot.
         """
-        layer = draft.module(path)
-        if outs is None or not isinstance(layer, (*CONVS, nn.Linear)) or widths(layer)[1] == outs:
+        if outs is None or widths(draft.module(path))[1] == outs:
             return Coupled()
         try:
-            found = coupled(draft, path)
+            found = coupled(draft, path, outs)
         except StepError:
             if follow:
                 raise
@@ -230,53 +310,7 @@ class Channels(Operation):
         policy = f", weights {arguments['weights']}" if arguments.get("weights") else ""
         return f"channels of {spelled_where(arguments['where'])}: {', '.join(parts)}{policy}"
 
-    def _change(
-        self, draft: Draft, step: int, path: str, ins: int | None, outs: int | None, policy: str
-    ) -> None:
-        layer = draft.module(path)
-        if not isinstance(layer, (*CONVS, nn.Linear)):
-            inner = [
-                n for n, m in layer.named_modules() if isinstance(m, (*CONVS, nn.Linear)) and n
-            ]
-            hint = f"; inside it are {', '.join(f'{path}.{n}' for n in inner[:3])}" if inner else ""
-            raise StepError(
-                f"{path!r} is {an(type(layer).__name__)}; channels takes convolutions and linear "
-                f"layers{hint}"
-            )
-        if getattr(layer, "groups", 1) != 1:
-            raise StepError(
-                f"{path!r} has {layer.groups} groups; its filters belong to channels one by one, so no "
-                "policy fits: replace it with the layer that you want"
-            )
-        now_ins, now_outs = widths(layer)
-        ins, outs = ins or now_ins, outs or now_outs
-        earlier = next((e for e in draft.edits if isinstance(e, Widen) and e.path == path), None)
-        if earlier is not None:  # both changes are one: from the layer as it was
-            layer = draft.model.get_submodule(path)
-            policy = policy if policy == "new" else earlier.weights
-        elif path in draft.made:
-            policy = "new"  # the layer is new itself: there are no weights to carry over
-        old_ins, old_outs = widths(layer)
-        made = make(layer, ins, outs)
-        comment = self._comment(draft, path, layer, ins, outs, policy)
-        if policy == "new":
-            expr = parse(constructor(layer, ins, outs))
-            known = literals(draft, path, expr, layer, made)
-            suffix = suffix_for(draft, made, path)
-            edit = Assign(step, comment, path, expr, known, suffix, is_moded(made))
-        else:
-            edit = Widen(
-                step, comment, path, ins if ins != old_ins else None,
-                outs if outs != old_outs else None, policy,
-            )  # fmt: skip
-        before = not draft.edits and not draft.rewires
-        draft.assign(edit, path, made, type(made).__name__)
-        if ins != old_ins:
-            self._inputs(draft, step, path, ins, policy, before and outs == old_outs)
-
-    def _inputs(
-        self, draft: Draft, step: int, path: str, ins: int, policy: str, alone: bool
-    ) -> None:
+    def _inputs(self, draft: Draft, step: int, path: str, ins: int, same: bool) -> None:
         """A layer that reads the model's input directly: the example follows."""
         for node in draft.calls_of(path):
             for source in draft.graph.inputs_of(node.id):
@@ -284,43 +318,152 @@ class Channels(Operation):
                 if root.kind == "input" and root.scope == "" and root.shape:
                     axis = len(root.shape) - 1 if isinstance(draft.made[path], nn.Linear) else 1
                     draft.inputs[root.target] = (axis, ins)
-                    if policy == "zero" and ins > root.shape[axis] and alone:
+                    if same and ins > root.shape[axis]:
                         draft.claims[step] = SameOutput()
 
-    def _comment(
-        self, draft: Draft, path: str, layer: nn.Module, ins: int, outs: int, policy: str
-    ) -> str:
-        old_ins, old_outs = widths(layer)
-        if ins == old_ins:
-            unit = "outputs" if isinstance(layer, nn.Linear) else "output channels"
-            if is_head(draft, path):
-                unit = "classes"
-            kept = "the old rows stay, new rows start at zero"
-            if outs < old_outs:
-                kept = f"the first {outs} stay"
-            rest = "new weights" if policy == "new" else kept
-            return f"{path}: {old_outs} → {outs} {unit}, {rest}"
-        unit = "inputs" if isinstance(layer, nn.Linear) else "input channels"
-        both = f"; {old_outs} → {outs} outputs" if outs != old_outs else ""
-        added = ins - old_ins
-        stay = (
-            "the RGB filters stay"
-            if old_ins == 3 and added > 0
-            else f"the first {min(ins, old_ins)} stay"
+
+@dataclass(frozen=True)
+class _Job:
+    """What changes of one layer; a side that stays is empty."""
+
+    inputs: Pieces = ()
+    outputs: Pieces = ()
+
+    def with_inputs(self, pieces: Pieces) -> _Job:
+        return replace(self, inputs=self.inputs or pieces)
+
+
+def _change(draft: Draft, step: int, jobs: Mapping[str, _Job], policy: str) -> None:
+    """Make layers anew; those that change alike are one edit."""
+    groups: dict[Any, list[str]] = {}
+    full: dict[str, _Job] = {}
+    for path, job in jobs.items():
+        earlier = next((e for e in draft.edits if isinstance(e, Widen) and path in e.paths), None)
+        layer, how = draft.module(path), policy
+        if earlier is not None:  # both changes are one: from the layer as it was
+            layer, how = (
+                draft.model.get_submodule(path),
+                policy if policy == "new" else earlier.weights,
+            )
+            job = _Job(
+                _both(path, earlier.inputs, job.inputs), _both(path, earlier.outputs, job.outputs)
+            )
+        elif path in draft.made:
+            how = "new"  # the layer is new itself: there are no weights to carry over
+        full[path] = job
+        alone = (
+            path if path in draft.made and earlier is None or len(draft.aliases(path)) > 1 else ""
         )
-        words = {
-            "new": "new weights",
-            "zero": (
-                f"{stay}, the {_th(ins) if added == 1 else f'{added} new ones'} "
-                f"start{'s' if added == 1 else ''} at zero: same output"
-            ),
-            "mean": f"{stay}, the new ones start as their mean",
-            "sum": "each filter is the sum over the old channels",
-            "repeat": f"the old filters repeat, scaled by {old_ins}/{ins}",
-        }
-        if added < 0 and policy in ("zero", "mean"):
-            words[policy] = f"the first {ins} stay"
-        return f"{path}: {old_ins} → {ins} {unit}{both}; {words[policy]}"
+        bias, groups_ = layer.bias is None, getattr(layer, "groups", 1)
+        suffix = suffix_for(draft, make(constructor([layer], *_new(job), "old"), layer), path)
+        key = (type(layer), job, how, bias, groups_, layer.weight.ndim, suffix, alone)
+        groups.setdefault(key, []).append(path)
+    for (_, job, how, *_, suffix, alone), paths in groups.items():
+        own = path in draft.made and not alone
+        layers = [(draft.model.get_submodule if own else draft.module)(p) for p in paths]
+        text = constructor(layers, *_new(job))
+        made = {p: make(text, layer) for p, layer in zip(paths, layers, strict=True)}
+        comment = f"{_named(paths)}: {_comment(draft, paths, layers[0], job, how)}"
+        if how != "new":
+            edit: Edit = Widen(step, comment, tuple(paths), suffix, job.inputs, job.outputs, how)
+        elif len(paths) > 1:
+            edit = Bulk(step, comment, tuple(paths), parse(text), None, suffix)
+        else:
+            known = literals(draft, paths[0], parse(text), layers[0], made[paths[0]])
+            edit = Assign(step, comment, paths[0], parse(text), known, suffix)
+        draft.assign(edit, made)
+
+
+def _change_norms(draft: Draft, step: int, jobs: Mapping[str, Pieces]) -> None:
+    """Give normalisations other widths; those that change alike are one edit."""
+    groups: dict[Any, list[str]] = {}
+    for path, pieces in jobs.items():
+        norm = draft.module(path)
+        if not type(norm).__module__.startswith("torch.nn"):
+            raise StepError(
+                f"{path!r}, {an(type(norm).__name__)}, must follow; no rule is known for it"
+            )
+        earlier = next(
+            (e for e in draft.edits if isinstance(e, WidenNorm) and path in e.paths), None
+        )
+        if earlier is not None:
+            pieces, norm = _both(path, earlier.width, pieces), draft.model.get_submodule(path)
+        fresh = path in draft.made and earlier is None
+        state = tuple(k for k, t in norm.state_dict().items() if t is not None)
+        suffix = suffix_for(draft, make(norm_constructor([norm], total(pieces, 1)), norm), path)
+        groups.setdefault((type(norm), pieces, state, suffix, path if fresh else ""), []).append(
+            path
+        )
+    for (_, pieces, _, suffix, fresh), paths in groups.items():
+        norms = [draft.module(p) for p in paths]
+        width = total(pieces, 1)
+        text = norm_constructor(norms, width)
+        made = {p: make(text, norm) for p, norm in zip(paths, norms, strict=True)}
+        comment = f"{_named(paths)}: {total(pieces, 0)} → {width} features"
+        if fresh:
+            expr = parse(text)
+            known = literals(draft, fresh, expr, norms[0], made[fresh])
+            edit: Edit = Assign(step, comment, fresh, expr, known, suffix, is_moded(made[fresh]))
+        else:
+            edit = WidenNorm(step, comment, tuple(paths), suffix, pieces)
+        draft.assign(edit, made)
+
+
+def _new(job: _Job) -> tuple[int | None, int | None]:
+    return total(job.inputs, 1) or None, total(job.outputs, 1) or None
+
+
+def _both(path: str, first: Pieces, second: Pieces) -> Pieces:
+    try:
+        return composed(first, second)
+    except ValueError:
+        raise StepError(
+            f"{path!r} would change twice, the second time through what the first made: make both "
+            "changes in one step, or undo the first"
+        ) from None
+
+
+def _named(paths: Sequence[str]) -> str:
+    if len(paths) > 3:
+        return f"{len(paths)} layers ({paths[0]} … {paths[-1]})"
+    return ", ".join(paths[:-1]) + " and " + paths[-1] if len(paths) > 1 else paths[0]
+
+
+def _comment(draft: Draft, paths: Sequence[str], layer: nn.Module, job: _Job, policy: str) -> str:
+    (old_ins, ins), (old_outs, outs) = (
+        (total(p, 0), total(p, 1)) for p in (job.inputs, job.outputs)
+    )
+    linear = isinstance(layer, nn.Linear)
+    if not ins:
+        unit = "outputs" if linear else "output channels"
+        if all(is_head(draft, p) for p in paths):
+            unit = "classes"
+        stay = "the old rows stay, new rows start at zero"
+        if outs < old_outs:
+            stay = f"the first {outs} stay"
+        return f"{old_outs} → {outs} {unit}, {'new weights' if policy == 'new' else stay}"
+    if outs and depthwise(layer):
+        unit, both = "channels", ""
+    else:
+        unit = "inputs" if linear else "input channels"
+        both = f"; {old_outs} → {outs} outputs" if outs else ""
+    added = ins - old_ins
+    stay = f"the first {min(ins, old_ins)} stay"
+    if len(job.inputs) > 1:
+        stay = "the others stay"
+    elif old_ins == 3 and added > 0:
+        stay = "the RGB filters stay"
+    start = f"the {_th(ins) if added == 1 and len(job.inputs) == 1 else f'{added} new ones'} start"
+    words = {
+        "new": "new weights",
+        "zero": f"{stay}, {start}{'s' if added == 1 else ''} at zero: same output",
+        "mean": f"{stay}, the new ones start as their mean",
+        "sum": "each filter is the sum over the old channels",
+        "repeat": f"the old filters repeat, scaled by {old_ins}/{ins}",
+    }
+    if added < 0 and policy in ("zero", "mean"):
+        words[policy] = stay
+    return f"{old_ins} → {ins} {unit}{both}; {words[policy]}"
 
 
 def _th(n: int) -> str:

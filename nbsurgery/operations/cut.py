@@ -112,8 +112,8 @@ def end_at(draft: Draft, step: int, scope: Scope, value: Any, words: str, node: 
         path = last.target
         draft.assign(
             Assign(step, _dropped(draft, path, scope, value), path, parse("nn.Identity()")),
-            path, nn.Identity(), "Identity",
-        )  # fmt: skip
+            {path: nn.Identity()},
+        )
     else:
         held = parameters(draft)
         kept = {n.id for n in rewrite.returning(scope, value).nodes}

@@ -144,8 +144,8 @@ def _joined(
     draft._drop_below((path,), keep_old=False)
     draft.assign(
         Assign(edit_step, comment, path, joined, values, suffix_for(draft, both, path), moded),
-        path, both, "Sequential",
-    )  # fmt: skip
+        {path: both},
+    )
     return True
 
 

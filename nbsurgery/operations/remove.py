@@ -102,8 +102,8 @@ class Remove(Operation):
             raise StepError(f"{target.path!r} reads no value that could take its place")
         draft.assign(
             Assign(step, _gone(draft, target, old), target.path, parse("nn.Identity()")),
-            target.path, nn.Identity(), "Identity",
-        )  # fmt: skip
+            {target.path: nn.Identity()},
+        )
 
     def _bypass(self, draft: Draft, step: int, node: Node) -> None:
         scope = draft.scope_of(node)

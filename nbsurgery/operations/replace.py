@@ -152,9 +152,7 @@ class Replace(Operation):
                 literals(draft, target.path, expr, old, made), suffix_for(draft, made, target.path), is_moded(made), nests(expr, made, old),
                 bool(kept), _was(expr, made, old),
             ),
-            target.path,
-            made,
-            type(made).__name__,
+            {target.path: made},
         )  # fmt: skip
         if isinstance(old, nn.LSTM) and isinstance(made, (nn.GRU, nn.RNN)):
             for node in target.nodes:
@@ -187,13 +185,9 @@ class Replace(Operation):
             step, comment, paths, expr, cls, suffix_for(draft, made, paths[0]), is_moded(made),
             nests(expr, made, first), bool(kept), _was(expr, made, first),
         )  # fmt: skip
-        earlier = list(draft.edits)
-        for target in targets:
-            old = draft.module(target.path)
-            _, one_made = (None, made) if "old" not in expr.free else new_module(draft, text, old)
-            draft.assign(bulk, target.path, one_made, type(made).__name__)
-        draft.edits = [e for e in draft.edits if e is not bulk]
-        draft.edits = [e for e in earlier if e in draft.edits] + [bulk]
+        own = "old" in expr.free
+        each = {p: new_module(draft, text, draft.module(p))[1] if own else made for p in paths}
+        draft.assign(bulk, each)
 
 
 def _kept(path: str, old: nn.Module, made: nn.Module) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from torch import nn
 
 from nbsurgery.errors import StepError
 from nbsurgery.session import Session
@@ -46,8 +48,125 @@ def test_width_through_additions():
     assert s.report.ok, str(s.report)
 
 
-def test_concatenation_is_refused_with_its_name():
-    """A width that is concatenated has no rule: the place is named."""
+def changed(s: Session, where: str, outputs: int):
+    """The model after a step with followers, its report checked."""
+    s.do("channels", {"where": where, "outputs": outputs, "follow": True})
+    assert s.report.ok, str(s.report)
+    return s.build()
+
+
+def same(s: Session) -> bool:
+    """Whether the report proved that no number of the output changed."""
+    return any("the output equals the original's" in f.text for f in s.report.findings)
+
+
+def test_concatenation_keeps_the_place_of_the_others():
+    """Of what reads a concatenation only the changed value's columns move; zeros change no number."""
     s = session("unet")
-    with pytest.raises(StepError, match=r"up2\.cat"):
-        s.do("channels", {"where": "down1.conv", "outputs": 12, "follow": True})
+    edited = changed(s, "down1.conv", 12)
+    old, new = s.original.up2.conv, edited.up2.conv
+    assert new.in_channels == 20
+    assert new.weight[:, :16].equal(old.weight) and not new.weight[:, 16:].any()
+    assert same(s)
+    s.do("channels", {"where": "up2.up", "outputs": 6, "follow": True})
+    new = s.build().up2.conv
+    assert new.weight[:, :6].equal(old.weight[:, :6])
+    assert new.weight[:, 6:14].equal(old.weight[:, 8:]) and not new.weight[:, 14:].any()
+
+
+def test_dense_block_and_fire_module():
+    """A value concatenated in every later layer; two halves of one concatenation."""
+    s = session("squeezenet1_1")
+    edited = changed(s, "features.3.expand1x1", 80)
+    assert edited.features[4].squeeze.in_channels == 144
+    assert same(s)
+
+
+def test_depthwise_and_squeeze_excite():
+    """Depthwise filters belong to channels one by one; the factors of a product follow."""
+    s = session("mobilenet_v3_small")
+    edited = changed(s, "features.2.block.0.0", 80)
+    assert edited.features[2].block[1][0].groups == 80
+    s = session("mobilenet_v3_small")
+    edited = changed(s, "features.4.block.0.0", 112)
+    assert edited.features[4].block[2].fc2.out_channels == 112
+    assert same(s)
+
+
+class Mixed(nn.Module):
+    """A transposed convolution, grouped statistics, one value twice in a concatenation, a flatten."""
+
+    def __init__(self):
+        super().__init__()
+        self.up = nn.ConvTranspose2d(8, 6, 4, 2, 1)
+        self.norm = nn.GroupNorm(2, 6)
+        self.act = nn.PReLU(6)
+        self.conv = nn.Conv2d(12, 4, 3, padding=1)
+        self.fc = nn.Linear(4 * 64, 5)
+
+    def forward(self, x):
+        x = self.act(self.norm(self.up(x)))
+        x = self.conv(torch.cat([x, x], 1))
+        return self.fc(x.view(x.size(0), -1))
+
+
+def mixed() -> Session:
+    torch.manual_seed(0)
+    return Session(Mixed().eval(), (torch.randn(2, 8, 4, 4),), {}, namespace={})
+
+
+def test_flatten_multiplies_by_the_positions():
+    s = mixed()
+    edited = changed(s, "conv", 3)
+    assert edited.fc.weight.equal(s.original.fc.weight[:, : 3 * 64])
+
+
+def test_two_places_of_one_value():
+    """Both copies of the value carry over; the text refuses to run twice, and says so."""
+    s = mixed()
+    edited = changed(s, "up", 10)
+    old = s.original.conv.weight
+    assert edited.conv.weight[:, :6].equal(old[:, :6])
+    assert edited.conv.weight[:, 10:16].equal(old[:, 6:])
+    assert edited.up.weight[:, :6].equal(s.original.up.weight)
+    assert edited.norm.num_channels == 10 and edited.act.num_parameters == 10
+    assert "is widened already" in s.code
+    assert not same(s)
+
+
+def test_groups_must_divide():
+    s = mixed()
+    with pytest.raises(StepError, match="'norm' has 2 groups, which do not divide 9"):
+        s.do("channels", {"where": "up", "outputs": 9, "follow": True})
+
+
+def test_two_steps_on_neighbours():
+    """The second step meets widths that the first one changed; each layer is made once."""
+    s = session("unet")
+    s.do("channels", {"where": "down1.conv", "outputs": 12, "follow": True})
+    s.do("channels", {"where": "down2.conv", "outputs": 20, "follow": True})
+    s.do("channels", {"where": "down1.conv", "outputs": 10, "follow": True})
+    edited = s.build()
+    assert tuple(edited.down2.conv.weight.shape) == (20, 10, 3, 3)
+    assert edited.down2.conv.weight[:16, :8].equal(s.original.down2.conv.weight)
+    assert s.code.count("model.down2.conv = new") == 1
+    assert s.report.ok, str(s.report)
+
+
+class Chunked(nn.Module):
+    """A width that is cut in two: no rule."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 8), nn.Linear(4, 2)
+
+    def forward(self, x):
+        left, right = self.a(x).chunk(2, -1)
+        return self.b(left * right)
+
+
+def test_where_no_rule_is_known_the_place_is_named():
+    s = Session(Chunked().eval(), (torch.randn(2, 4),), {}, namespace={})
+    with pytest.raises(StepError, match="chunk"):
+        s.do("channels", {"where": "a", "outputs": 12, "follow": True})
+    assert s.recipe == ()
