@@ -6,7 +6,6 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch.nn.functional as F
 from torch import nn
 
 from .. import rewrite
@@ -29,6 +28,7 @@ from .base import (
     place_of,
     suffix_for,
 )  # fmt: skip
+from .functional import class_for, with_arguments
 
 POLICIES = ("new", "keep")
 
@@ -129,6 +129,7 @@ class Replace(Operation):
 
     def _assign(self, draft: Draft, step: int, target: Target, text: Any, keep: bool) -> None:
         old = draft.module(target.path)
+        text = with_arguments(text, target.node, [old], draft.namespace)
         expr, made = new_module(draft, text, old)
         if not isinstance(made, nn.Module):
             for node in target.nodes:
@@ -162,6 +163,8 @@ class Replace(Operation):
         self, draft: Draft, step: int, where: Any, targets: list[Target], text: Any, keep: bool
     ) -> None:
         first = draft.module(targets[0].path)
+        olds = [draft.module(t.path) for t in targets]
+        text = with_arguments(text, targets[0].node, olds, draft.namespace)
         expr, made = new_module(draft, text, first)
         if not isinstance(made, nn.Module):
             for target in targets:
@@ -314,7 +317,9 @@ def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
     """Exchange one call: the scope that performs it gets a class of its own."""
     scope = draft.scope_of(node)
     old = draft.module(node.target) if node.kind == "module" else None
-    expr, made = new_module(draft, text, old)
+    expr, made = new_module(
+        draft, with_arguments(text, node, [old] if old else [], draft.namespace), old
+    )
     suffix = class_piece(made, expr)
     tensors = _tensors(node)
     if not tensors:
@@ -437,11 +442,21 @@ def _what_changes(old: nn.Module, expr: Expression, made: nn.Module, unit: str) 
     return f"{type(old).__name__} → {expr.short}{weights}"
 
 
+def _as_module(draft: Draft, node: Node) -> tuple[str, ...]:
+    """The module that does what a functional call does, its arguments moved into the constructor."""
+    name = class_for(node)
+    if name is None:
+        return ()
+    try:
+        return (with_arguments(name, node, [], draft.namespace),)
+    except StepError:
+        return ()
+
+
 def _suggestions(draft: Draft, node: Node) -> tuple[str, ...]:
     if node.kind != "module":
         table = {"relu": ("nn.GELU()", "nn.SiLU()"), "gelu": ("nn.ReLU()",)}
-        same = getattr(F, node.type, None)
-        return (*table.get(node.type, ()), *(("nn.Identity()",) if same else ()), "nn.Identity()")
+        return (*table.get(node.type, ()), *_as_module(draft, node), "nn.Identity()")
     old = draft.module(node.target)
     if isinstance(old, nn.Linear):
         return ("nn.Linear(old.in_features, 10)", "nn.Identity()")
