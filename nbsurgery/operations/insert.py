@@ -13,7 +13,7 @@ from ..edits import Assign, InsertChild, NewModule
 from ..errors import StepError
 from ..expression import Expression, parse, stateless_source
 from ..graph import Node, Ref, Scope
-from ..targets import call_name, resolve, spelled_where
+from ..targets import call_name, one, resolve, spelled_where
 from .base import (
     Field,
     Offer,
@@ -49,6 +49,12 @@ class Insert(Operation):
         found = [
             Offer("insert", f"Insert after{many}", "Add", (code,), {"after": where}, len(nodes))
         ]
+        if len(nodes) == 2 and _edge(draft, nodes[0], nodes[1]):
+            found.insert(
+                0,
+                Offer("insert", "Insert between these two", "Add", (code,),
+                      {"after": names[0], "before": names[1]}, 1),
+            )  # fmt: skip
         if all(n.refs for n in nodes):
             found.append(
                 Offer(
@@ -60,8 +66,13 @@ class Insert(Operation):
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
         text = need(arguments, "new", "insert")
         after, before = arguments.get("after"), arguments.get("before")
-        if (after is None) == (before is None):
-            raise StepError("insert needs either after= or before=, and not both")
+        if after is None and before is None:
+            raise StepError("insert needs after= or before=; with both, it goes on that one edge")
+        if after is not None and before is not None:
+            _between_two(
+                draft, step, one(draft, after, "insert"), one(draft, before, "insert"), text
+            )
+            return 1
         where = before if after is None else after
         targets = resolve(draft, where)
         nodes = [n for t in targets for n in t.nodes]
@@ -72,8 +83,41 @@ class Insert(Operation):
         return len(nodes)
 
     def text(self, arguments: Mapping[str, Any]) -> str:
-        side = "after" if arguments.get("after") is not None else "before"
-        return f"insert {arguments['new']} {side} {spelled_where(arguments[side])}"
+        sides = [s for s in ("after", "before") if arguments.get(s) is not None]
+        places = " and ".join(f"{s} {spelled_where(arguments[s])}" for s in sides)
+        return f"insert {arguments['new']} {places}"
+
+
+def _between_two(draft: Draft, step: int, first: Node, second: Node, text: Any) -> None:
+    """One insertion on the edge from `first` to `second`; other readers of `first` stay as they are.
+
+    Raises:
+        StepError: There is no such edge.
+    """
+    sources = _edge(draft, first, second)
+    if not sources:
+        raise StepError(
+            f"{second.name!r} does not read what {first.name!r} makes; it reads "
+            + (
+                ", ".join(repr(draft.node(i).name) for i in draft.graph.inputs_of(second.id))
+                or "nothing"
+            )
+        )
+    if len(second.refs) == 1:
+        place(draft, step, second, text, before=True)
+        return
+    old = draft.module(second.target) if second.kind == "module" else None
+    expr, made = new_module(draft, text, old)
+    _rewire(draft, step, draft.scope_of(second), second, expr, made, True, sources[0])
+
+
+def _edge(draft: Draft, first: Node, second: Node) -> list[str]:
+    """What `second` reads within its scope that is the value of `first`."""
+    value = draft.graph.sources(first.scope, Ref(first.id))
+    return [
+        id for id in second.refs
+        if id == first.id or value and draft.graph.sources(second.scope, Ref(id)) == value
+    ]  # fmt: skip
 
 
 def place(draft: Draft, step: int, node: Node, text: Any, *, before: bool) -> None:
@@ -195,33 +239,43 @@ def _into_container(
             is_moded(made),
         )
     )
-    new = _new_node(draft, step, scope, node, expr, made, before, path)
+    source = node.refs[0] if before else node.id
+    new = _new_node(draft, step, scope, expr, made, source, path)
     draft.set_scope(_edited(scope, node, new, before))
     draft.made[path] = made
     return True
 
 
 def _rewire(
-    draft: Draft, step: int, scope: Scope, node: Node, expr: Expression, made: Any, before: bool
+    draft: Draft,
+    step: int,
+    scope: Scope,
+    node: Node,
+    expr: Expression,
+    made: Any,
+    before: bool,
+    source: str | None = None,
 ) -> None:
+    """In a class for the scope; on the edge from `source` where several lead to the node."""
     weights = isinstance(made, nn.Module) and any(True for _ in made.parameters())
     where = f"{'before' if before else 'after'} {describe(draft, node)}"
+    source = source or (node.refs[0] if before else node.id)
     name = type(made).__name__ if isinstance(made, nn.Module) else expr.text
-    doc = f"with {_article(name)} {name} {_between(draft, scope, node, before)}"
+    doc = f"with {_article(name)} {name} {_between(draft, scope, node, before, source)}"
     comment = f"{scope.path or 'the model'}: {expr.text} {where}" + (
         ", new weights" if weights else ""
     )
     if isinstance(made, nn.Module):
         attr = draft.attribute(scope, attribute_name(made, expr))
         path = f"{scope.path}.{attr}" if scope.path else attr
-        new = _new_node(draft, step, scope, node, expr, made, before, path)
+        new = _new_node(draft, step, scope, expr, made, source, path)
         fresh = {
             attr: NewModule(expr, suffix_for(draft, made, place_of(draft, node)), is_moded(made),
                             node.target if node.kind == "module" else None)
         }  # fmt: skip
         draft.made[path] = made
     else:
-        new = _new_node(draft, step, scope, node, expr, made, before, None)
+        new = _new_node(draft, step, scope, expr, made, source, None)
         fresh = {}
     draft.rewire(
         _edited(scope, node, new, before), step, suffix=class_piece(made, expr), doc=doc,
@@ -230,11 +284,15 @@ def _rewire(
 
 
 def _new_node(
-    draft: Draft, step: int, scope: Scope, node: Node, expr: Expression, made: Any, before: bool,
+    draft: Draft,
+    step: int,
+    scope: Scope,
+    expr: Expression,
+    made: Any,
+    source: str,
     path: str | None,
-) -> Node:  # fmt: skip
+) -> Node:
     count = sum(1 for n in draft.graph.by_id if n.startswith(f"@{step}#"))
-    source = node.refs[0] if before else node.id
     if path is not None:
         return Node(
             f"@{step}#{count}", scope.key, "module", path, type(made).__name__, path, (Ref(source),),
@@ -256,14 +314,14 @@ def _new_node(
 
 def _edited(scope: Scope, node: Node, new: Node, before: bool) -> Scope:
     if before:
-        return rewrite.insert_before(scope, node.id, node.refs[0], new)
+        return rewrite.insert_before(scope, node.id, new.refs[0], new)
     return rewrite.insert_after(scope, node.id, new)
 
 
-def _between(draft: Draft, scope: Scope, node: Node, before: bool) -> str:
+def _between(draft: Draft, scope: Scope, node: Node, before: bool, source: str) -> str:
     """``between the addition and the last ReLU``, where the place has one neighbour on each side."""
     if before:
-        first, second = scope.by_id[node.refs[0]], node
+        first, second = scope.by_id[source], node
     else:
         users = [n for n in scope.users(node.id) if not n.glue]
         if len(users) != 1 or users[0].kind == "output":

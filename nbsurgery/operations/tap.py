@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torch import nn
+
 from .. import rewrite
-from ..claims import OutputsEqual
+from ..claims import OutputsEqual, PartEqualsOutput
 from ..draft import Draft
+from ..edits import NewModule
 from ..errors import StepError
 from ..graph import Node, Ref, Scope
 from ..targets import call_name, one
-from .base import Field, Offer, Operation, need
+from .base import (
+    Field, Offer, Operation, attribute_name, is_moded, need, new_module, place_of, suffix_for,
+)  # fmt: skip
 from .cut import _goes, _word, sources_of
 
 
@@ -21,7 +26,7 @@ class Tap(Operation):
     name = "tap"
     order = 50
     wiring = True
-    takes = ("nodes", "keys", "output")
+    takes = ("nodes", "keys", "output", "head")
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if not nodes or any(n.kind in ("output", "parameter", "constant") for n in nodes):
@@ -37,7 +42,16 @@ class Tap(Operation):
             if len(nodes) == 1
             else f"Tap: return these {len(nodes)} values"
         )
-        return [Offer("tap", label, "Cut", fields, {"nodes": names}, len(nodes))]
+        found = [Offer("tap", label, "Cut", fields, {"nodes": names}, len(nodes))]
+        if len(nodes) == 1 and len(nodes[0].outputs) == 1 and (head := _head(draft, nodes[0])):
+            found.append(
+                Offer("tap", "Add an auxiliary head", "Add",
+                      (Field("head", "Head", "code", head, (head,), "reads this value"),
+                       Field("keys", "Its key", "text", "aux", (), "in the dict that is returned"),
+                       Field("output", "Key of the output", "text", "out")),
+                      {"nodes": names}, 1)
+            )  # fmt: skip
+        return found
 
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
         wanted = _wanted(arguments)
@@ -79,6 +93,9 @@ class Tap(Operation):
         scope = draft.graph.root
         before = {n.id for n in scope.nodes}
         original = scope.output.args[0]
+        new: dict[str, NewModule] = {}
+        if arguments.get("head"):
+            scope, new = _with_heads(draft, step, scope, picked, arguments["head"])
         value = {key: Ref(id) for key, id in picked.items()}
         if keep:
             value[keep] = original
@@ -97,21 +114,66 @@ class Tap(Operation):
         what = _listed([n if isinstance(n, str) else n["call"] for n in wanted])
         rest = "; " + _goes([_word(n) for n in gone], 0) if gone else ""
         keys = _listed([f"`{k}`" for k in picked])
+        if new:
+            heads = _listed([f"`self.{attr}`" for attr in new])
+            rest = f", through {heads}: {next(iter(new.values())).new.short}, new weights{rest}"
+        on = "" if not new else "auxiliary heads on " if len(new) > 1 else "an auxiliary head on "
         own = f", and its own output as `{keep}`" if keep else ""
         draft.rewire(
             changed, step, suffix="Features",
-            doc=f"that returns {_meaning(draft, list(wanted))} as {keys}{own}",
-            comment=f"tap {what}{rest}", names=names,
+            doc=f"that returns {on}{_meaning(draft, list(wanted))} as {keys}{own}",
+            comment=f"tap {what}{rest}", names=names, new=new,
         )  # fmt: skip
         draft.claims.clear()
-        if len(claims) == len(picked):
+        if new:
+            if keep:
+                draft.claims[step] = PartEqualsOutput(keep)
+        elif len(claims) == len(picked):
             draft.claims[step] = OutputsEqual(claims)
         return len(picked)
 
     def text(self, arguments: Mapping[str, Any]) -> str:
         wanted = _wanted(arguments)
         parts = [f"{n if isinstance(n, str) else n['call']} as {k}" for n, k in wanted.items()]
-        return "tap " + ", ".join(parts)
+        head = f", through {arguments['head']}" if arguments.get("head") else ""
+        return "tap " + ", ".join(parts) + head
+
+
+def _head(draft: Draft, node: Node) -> str | None:
+    """An auxiliary head for a value, as wide as the model's own output; ``None`` where none fits."""
+    shape, result = node.shape, draft.graph.root.output
+    if shape is None or len(shape) < 2 or result is None:
+        return None
+    classes = result.shape[-1] if result.shape is not None and len(result.shape) == 2 else 10
+    if len(shape) in (4, 5):
+        pool = f"nn.AdaptiveAvgPool{len(shape) - 2}d(1)"
+        return f"nn.Sequential({pool}, nn.Flatten(), nn.Linear({shape[1]}, {classes}))"
+    return f"nn.Linear({shape[-1]}, {classes})"
+
+
+def _with_heads(
+    draft: Draft, step: int, scope: Scope, picked: dict[str, str], text: Any
+) -> tuple[Scope, dict[str, NewModule]]:
+    """A new module behind each picked value, read by the output alone; `picked` names them then."""
+    expr, made = new_module(draft, text, None)
+    if not isinstance(made, nn.Module):
+        raise StepError(f"a head is a module, and {expr.text!r} makes a function")
+    new: dict[str, NewModule] = {}
+    for key, id in picked.items():
+        wanted = key if key.isidentifier() else attribute_name(made, expr)
+        attr = rewrite.unique_name(draft.attribute(scope, wanted), new)
+        node = scope.by_id[id]
+        head = Node(
+            f"@{step}#{attr}", scope.key, "module", attr, type(made).__name__, attr, (Ref(id),), step=step
+        )  # fmt: skip
+        at = rewrite.position(scope, id) + 1
+        while scope.nodes[at].kind == "input":  # inputs stay together at the front
+            at += 1
+        scope = rewrite.placed(scope, head, at)
+        new[attr] = NewModule(expr, suffix_for(draft, made, place_of(draft, node)), is_moded(made))
+        draft.made[attr] = made
+        picked[key] = head.id
+    return scope, new
 
 
 def _key(name: str) -> str:

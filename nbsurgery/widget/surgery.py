@@ -297,22 +297,34 @@ class Surgery(anywidget.AnyWidget):
         self._do("remove", {"where": where, **options})
 
     def insert(self, new: str, *, after: Any = None, before: Any = None, **options: Any) -> None:
-        """Put a new module or expression behind, or in front of, a node."""
+        """Put a new module or function behind a node, in front of one, or on one edge.
+
+        Args:
+            new: What makes it, such as ``"nn.Dropout(0.2)"``.
+            after: The node whose value it reads; all readers of that value read the new one.
+            before: The node that reads it; others keep reading the old value. With `after` as well, it
+                goes on the edge between the two.
+            **options: Further arguments of the operation.
+        """
         self._do("insert", {"new": new, "after": after, "before": before, **options})
 
     def cut(self, *, after: Any = None, before: Any = None, **options: Any) -> None:
         """End the model at a node: the value after it, or what enters it, becomes the output."""
         self._do("cut", {"after": after, "before": before, **options})
 
-    def tap(self, nodes: Any, *, output: str | None = None, **options: Any) -> None:
+    def tap(
+        self, nodes: Any, *, output: str | None = None, head: str | None = None, **options: Any
+    ) -> None:
         """Make the output a dict of inner values.
 
         Args:
             nodes: ``{node: key}`` as in torchvision's ``return_nodes``, or a list of names.
             output: Keep the original output under this key.
+            head: A new module for each value to go through: an auxiliary head, such as
+                ``"nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 10))"``.
             **options: Further arguments of the operation.
         """
-        self._do("tap", {"nodes": nodes, "output": output, **options})
+        self._do("tap", {"nodes": nodes, "output": output, "head": head, **options})
 
     def channels(
         self,

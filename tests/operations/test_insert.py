@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+import nbsurgery as nbs
 from nbsurgery.session import Session
 
 
@@ -79,3 +80,58 @@ def test_given_text_is_written_as_a_formatter_leaves_it(session):
         "replace", {"where": "5", "new": "nn.Sequential(nn.PReLU(4,init = .1),\n nn.ReLU()) # x"}
     )
     assert "model[5] = nn.Sequential(nn.PReLU(4, init=.1), nn.ReLU())\n" in session.code
+
+
+class Forked(nn.Module):
+    """One value with two readers, one of them in a module of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.block, self.out = nn.Conv2d(3, 4, 1), Residual(), nn.Conv2d(4, 2, 1)
+
+    def forward(self, x):
+        x = self.stem(x)
+        return self.out(self.block(x) + x)
+
+
+class Double(nn.Module):
+    """Twice what it reads."""
+
+    def forward(self, x):
+        return 2 * x
+
+
+@pytest.fixture
+def forked() -> Session:
+    torch.manual_seed(0)
+    names = {"Double": Double}
+    return Session(Forked().eval(), (torch.randn(2, 3, 6, 6),), namespace=names)
+
+
+@pytest.mark.parametrize("second", ["block.add", "block.conv", "add", "block"])
+def test_on_one_edge_other_readers_stay(forked, second):
+    """Doubling one edge gives what doubling that reader's own argument gives, across borders too."""
+    forked.do("insert", {"new": "Double()", "after": "stem", "before": second})
+    model, edited = forked.original, forked.build()
+    x = torch.randn(2, 3, 6, 6)
+    y = model.stem(x)
+    conv = model.block.conv
+    twice = {name: 2 * y if name == second else y for name in ("block.add", "block.conv", "add")}
+    if second == "block":
+        twice["block.add"] = twice["block.conv"] = 2 * y
+    inner = twice["block.add"] + conv(twice["block.conv"]).relu()
+    assert torch.equal(edited(x), model.out(inner + twice["add"]))
+    assert forked.report.ok, str(forked.report)
+
+
+def test_an_edge_that_is_not_there_is_refused(forked):
+    with pytest.raises(
+        nbs.StepError, match=r"'out' does not read what 'stem' makes; it reads 'add'"
+    ):
+        forked.do("insert", {"new": "nn.ReLU()", "after": "stem", "before": "out"})
+
+
+def test_two_neighbours_offer_their_edge(forked):
+    labels = [o["label"] for o in forked.offers(["stem", "add"])]
+    assert "Insert between these two" in labels
+    assert "Insert between these two" not in [o["label"] for o in forked.offers(["stem", "out"])]

@@ -39,3 +39,40 @@ def test_keys_and_nodes_that_mean_nothing(nodes):
     session = Session(chain(Scaled), (torch.randn(2, 3, 8, 8),), namespace={})
     with pytest.raises(nbs.SurgeryError, match="tap|key"):
         session.do("tap", {"nodes": nodes})
+
+
+HEAD = "nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5))"
+
+
+def test_an_auxiliary_head_is_offered_and_leaves_the_output_alone():
+    """The offer's own defaults apply; the head reads the value, the output is proven to stay."""
+    s = Session(pictures(), (torch.randn(2, 3, 8, 8),), namespace={})
+    offer = next(o for o in s.offers(["2"]) if o["label"] == "Add an auxiliary head")
+    s.do("tap", {**offer["arguments"], **{f["name"]: f["default"] for f in offer["fields"]}})
+    assert offer["fields"][0]["default"] == HEAD
+    out = s.build()(torch.randn(2, 3, 8, 8))
+    assert {k: tuple(v.shape) for k, v in out.items()} == {"aux": (2, 5), "out": (2, 5)}
+    assert s.report.ok, str(s.report)
+    assert any("part 'out' equals the original's output" in f.text for f in s.report.findings)
+
+
+def test_heads_that_write_in_place_are_found():
+    """A head that overwrites what it reads changes the output: the report says so."""
+    s = Session(pictures(), (torch.randn(2, 3, 8, 8),), namespace={})
+    s.do("tap", {"nodes": {"2": "aux"}, "output": "out", "head": "nn.ReLU(inplace=True)"})
+    assert not s.report.ok
+
+
+def test_a_head_is_a_module():
+    s = Session(pictures(), (torch.randn(2, 3, 8, 8),), namespace={})
+    with pytest.raises(nbs.StepError, match="'torch.relu' makes a function"):
+        s.do("tap", {"nodes": {"2": "aux"}, "head": "torch.relu"})
+
+
+def pictures() -> nn.Module:
+    """A classifier of small pictures."""
+    torch.manual_seed(0)
+    conv = nn.Conv2d
+    return nn.Sequential(
+        conv(3, 8, 3), nn.Tanh(), conv(8, 16, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5)
+    ).eval()  # fmt: skip
