@@ -93,9 +93,40 @@ class Subject:
         """The name in the original of a tensor of the built model; ``None`` for a new one."""
         return self.built.origin.get(id(tensor))
 
+    @functools.cached_property
+    def copies(self) -> frozenset[str]:
+        """Keys of new tensors that were given the original's values.
+
+        Of a module all or none: what is all ones or zeros in both may just have been made so.
+        """
+        before = {**dict(self.original.named_parameters()), **dict(self.original.named_buffers())}
+        found: dict[str, list[tuple[str, bool | None]]] = {}
+        for prefix, root in zip(self.prefixes, self.built.modules):
+            for key, tensor in (*root.named_parameters(), *root.named_buffers()):
+                old = before.get(key)
+                if old is not None and self.came_from(tensor) is None:
+                    place = (prefix + key).rpartition(".")[0]
+                    found.setdefault(place, []).append((prefix + key, _equal(old, tensor)))
+        return frozenset(
+            key
+            for pairs in found.values()
+            if any(same for _, same in pairs) and all(same is not False for _, same in pairs)
+            for key, _ in pairs
+        )
+
     def is_new(self, module: nn.Module) -> bool:
         """Whether a module of the built model was made by the text."""
         return id(module) not in self.built.paths
+
+
+def _equal(old: torch.Tensor, new: torch.Tensor) -> bool | None:
+    """Whether values are the same; ``None`` where they are, and say nothing."""
+    if old.shape != new.shape or old.is_meta or new.is_meta or old.layout != new.layout:
+        return False
+    with torch.no_grad():
+        if not torch.equal(old, new.to(old.device, old.dtype)):
+            return False
+        return True if (old != old.flatten()[:1]).any() else None
 
 
 def listed(names: Iterable[str], limit: int = 3) -> str:

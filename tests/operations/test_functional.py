@@ -111,3 +111,19 @@ def test_what_has_no_counterpart_is_refused(session, where, new, why):
     with pytest.raises(StepError, match=why.replace("(", r"\(")):
         session.do("replace", {"where": where, "new": new})
     assert session.recipe == ()
+
+
+def test_weights_that_are_carried_over_are_told(session):
+    """With values of its own a kept BatchNorm is no new one; all ones and zeros would say nothing."""
+    replace = {"where": "norm", "new": "nn.SyncBatchNorm", "weights": "keep"}
+    session.do("replace", replace)
+    assert any("with new weights (norm)" in f.text for f in session.report.findings)
+    model = Calls().eval()
+    with torch.no_grad():
+        model.norm.weight.copy_(torch.rand(4))
+    trained = Session(model, (torch.randn(2, 4, 32, 32),), {}, namespace={})
+    trained.do("replace", replace)
+    said = [f.text for f in trained.report.findings]
+    assert "8 parameters are carried over into norm" in said
+    assert "all 7 state_dict keys keep name and weights" in said
+    assert not any("go, with" in text for text in said)

@@ -24,7 +24,13 @@ def check(subject: Subject) -> Iterator[Fact | Finding]:
     own = {k for k in after if origin[k] is not None and plain[k] in names[origin[k]]}
     kept = {k for k in own if origin[k] not in subject.built.written}
     renamed = {k: origin[k] for k in after if origin[k] is not None and k not in own}
-    fresh = [k for k in after if k in own - kept or (origin[k] is None and plain[k] in before)]
+    copies = subject.copies
+    fresh = [
+        k
+        for k in after
+        if k in own - kept or (origin[k] is None and plain[k] in before and k not in copies)
+    ]
+    kept |= copies
     new = [k for k in after if origin[k] is None and plain[k] not in before]
     held = set(plain.values())
     lost = [k for k in before if k not in held and k not in renamed.values()]

@@ -24,14 +24,20 @@ def check(subject: Subject) -> Iterator[Fact | Finding]:
     yield Fact("Trainable", f"{_size(trainable[0]):,}", f"{_size(trainable[1]):,}")
 
     kept = {subject.came_from(p) for _, p in after.values()} - {None}
-    lost = {i: (n, p) for i, (n, p) in before.items() if n not in kept}
     new = {i: (n, p) for i, (n, p) in after.items() if subject.came_from(p) is None}
+    copies = {i: (n, p) for i, (n, p) in new.items() if n in subject.copies}
+    new = {i: pair for i, pair in new.items() if i not in copies}
+    held = {n if subject.prefixes == ("",) else n.partition(".")[2] for n, _ in copies.values()}
+    lost = {i: (n, p) for i, (n, p) in before.items() if n not in kept | held}
     if lost:
         where = listed(regions([n for n, _ in lost.values()], [n for n, _ in before.values()]))
         yield Finding("info", f"{_size(lost):,} parameters go, with {where}")
     if new:
         where = listed(regions([n for n, _ in new.values()], [n for n, _ in after.values()]))
         yield Finding("info", f"{_size(new):,} parameters are new, in {where}")
+    if copies:
+        where = listed(regions([n for n, _ in copies.values()], [n for n, _ in after.values()]))
+        yield Finding("info", f"{_size(copies):,} parameters are carried over into {where}")
     if not lost and not new:
         yield Finding("ok", f"all {counted(_size(before), 'parameter')} are kept")
     if subject.built.written:
