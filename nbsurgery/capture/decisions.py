@@ -44,13 +44,14 @@ def dtype_of(tape, scope, function, args) -> torch.dtype:
     return result
 
 
-def decision(tape, kind: str, number: Symbol, value: Any) -> None:
+def decision(tape, kind: str, number: Symbol, value: Any, where: tuple | None = None) -> None:
     """Python asked a tracked number for its value."""
     if tape.paused or tape.thread != threading.get_ident():
         return
     scope = tape.top
     ref = arguments.symbol(tape, scope, number)
-    tape.decide(scope, kind, None, value, ref.id if isinstance(ref, Ref) else None, frames.walk(3))
+    node = ref.id if isinstance(ref, Ref) else None
+    tape.decide(scope, kind, None, value, node, frames.walk(3) if where is None else where)
 
 
 def comparison(tape, function, left, right, value: bool) -> None:
@@ -78,14 +79,14 @@ def number_operation(tape, function, args, result) -> Any:
 def decide_on_data(tape, scope, plan, tensor, args, result) -> Any:
     """``if tensor.any()``, ``tensor.item()``: the run went on with a value of this data."""
     name = plan.target
-    if name == "__bool__":
+    if name == "__bool__" or name == "item" and isinstance(result, bool):
         node = tape.step(scope, "function", "bool", bool, args, glue=True)
         node.value = result
         tape.decide(scope, "bool", None, result, node.id, node.frames)
         tape.cloud(scope, "{where} decides on a tensor's value")
         tape.place(scope, node.frames)
         return result
-    if name in ("__int__", "__index__", "__float__", "__complex__"):
+    if name in ("__int__", "__index__", "__float__", "__complex__") or isinstance(result, complex):
         node = tape.step(scope, "method", "item", "item", args, glue=True)
         node.value = result
         tape.decide(scope, "int", None, result, node.id, node.frames)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
 import linecache
 import os
 import sys
 import sysconfig
+import textwrap
 from types import CodeType
 
 import torch
 
+from nbsurgery.capture import indexing
 from nbsurgery.graph import Frame
 
-_SKIP, _KEEP, _BORDER = 0, 1, 2
+_SKIP, _KEEP, _BORDER, _WATCH = 0, 1, 2, 3
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
@@ -24,6 +27,7 @@ _WRAPPERS = tuple(_TORCH + name for name in ("_tensor.py", "overrides.py", "func
 _EXACT = sys.version_info >= (3, 11)
 
 _kind: dict[CodeType, int] = {}
+_uses: dict[CodeType, tuple] = {}
 _bytes: dict[CodeType, bytes] = {}
 _positions: dict[CodeType, list] = {}
 _frames: dict[tuple, Frame] = {}
@@ -47,12 +51,19 @@ def _classify(code: CodeType) -> int:
         kind = _SKIP
     else:
         kind = _KEEP
+    if kind == _KEEP:
+        places = _uses[code] = indexing.uses(code)
+        kind = _WATCH if places else _KEEP
     _kind[code] = kind
     return kind
 
 
-def walk(depth: int = 2) -> tuple:
-    """The author's frames from here up to the border, outermost first, not yet resolved."""
+def walk(depth: int = 2, meet=None) -> tuple:
+    """The author's frames from here up to the border, outermost first, not yet resolved.
+
+    Where one of them may take a part of a list by a number, ``meet(frame, uses, innermost)`` is
+    called.
+    """
     frame = sys._getframe(depth)
     found = []
     known = _kind
@@ -61,13 +72,24 @@ def walk(depth: int = 2) -> tuple:
         kind = known.get(code)
         if kind is None:
             kind = _classify(code)
-        if kind == _KEEP:
+        if kind == _KEEP or kind == _WATCH:
             found.append((code, frame.f_lasti, 0 if _EXACT else frame.f_lineno))
+            if kind == _WATCH and meet is not None:
+                meet(frame, _uses[code], len(found) == 1)
         elif kind == _BORDER:
             break
         frame = frame.f_back
     found.reverse()
     return tuple(found)
+
+
+def at(code: CodeType, offset: int) -> tuple:
+    """The stack of the author's running function with this code, at another place in it."""
+    found = walk(3)
+    for i in range(len(found) - 1, -1, -1):
+        if found[i][0] is code:
+            return (*found[:i], (code, offset, found[i][2]))
+    return found
 
 
 def resolve(raw: tuple) -> tuple[Frame, ...]:
@@ -110,6 +132,63 @@ def is_operator(depth: int = 2) -> bool:
             return name.startswith(("BINARY_", "COMPARE_", "UNARY_", "INPLACE_"))
         frame = frame.f_back
     return False
+
+
+def uses(frame) -> bool:
+    """Whether an author's code that makes a text makes it for more than to tell people."""
+    code = frame.f_code
+    kind = _kind.get(code)
+    if (_classify(code) if kind is None else kind) not in (_KEEP, _WATCH):
+        return False
+    key = code, frame.f_lineno
+    told = _told.get(key)
+    if told is None:
+        told = _told[key] = _tells(_statement(*key))
+    return not told
+
+
+_told: dict[tuple, bool] = {}
+_TELLS = frozenset(
+    [
+        "_assert",
+        "_check",
+        "check",
+        "debug",
+        "info",
+        "warning",
+        "warning_once",
+        "warn",
+        "warn_once",
+        "error",
+        "exception",
+        "critical",
+        "log",
+        "print",
+    ]
+)
+
+
+def _tells(statement: ast.stmt | None) -> bool:
+    """An assertion, an error, a warning, a line of a log."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        called = statement.value.func
+        return getattr(called, "attr", getattr(called, "id", None)) in _TELLS
+    return isinstance(statement, (ast.Assert, ast.Raise))
+
+
+def _statement(code: CodeType, line: int) -> ast.stmt | None:
+    """The innermost statement of a function that covers a line, if its source is at hand."""
+    try:
+        lines, first = inspect.getsourcelines(code)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError, IndentationError):
+        return None
+    line = line - first + 1
+    found = None
+    for node in ast.walk(tree):  # outer ones come first
+        if isinstance(node, ast.stmt) and node.lineno <= line <= node.end_lineno:
+            found = node
+    return found
 
 
 def place(raw: tuple) -> str:
@@ -178,7 +257,7 @@ def stands_in_globals(value) -> bool:
         if kind == _BORDER:
             break
         space = frame.f_globals
-        if kind == _KEEP and id(space) not in seen:
+        if kind in (_KEEP, _WATCH) and id(space) not in seen:
             seen.add(id(space))
             if any(v is value for v in list(space.values())):
                 return True

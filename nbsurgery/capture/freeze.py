@@ -26,8 +26,11 @@ def freeze(tape, error: Exception | None = None) -> Graph:
             if step.kind == "module":
                 totals[id(step.module)] += 1
     for scope in tape.scopes.values():
-        if failure is None and any(step.failed for step in scope.nodes):
+        caught = next((step for step in scope.nodes if step.failed), None)
+        if failure is None and caught is not None:
             tape.cloud(scope, "it catches an error that an operation raised in this run")
+            what = f"an error that {caught.type} raised and that was caught"
+            tape.decide(scope, "constant", what, tape.digest(), None, caught.frames)
         names = tape.changed.get(id(scope.module))
         if names:
             tape.cloud(scope, f"it keeps what it computed on itself (self.{names[0]})")

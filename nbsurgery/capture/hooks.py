@@ -5,7 +5,9 @@ from __future__ import annotations
 import builtins
 import contextlib
 import functools
+import linecache
 import math
+import re
 import sys
 import threading
 import types
@@ -20,6 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from nbsurgery.capture import calls, decisions, libraries, regions, shims
 from nbsurgery.capture.symbols import Symbol, apply, plain
+from nbsurgery.capture.values import tracked
 
 _MISSING = object()
 _active = None  # the Tape that records now
@@ -113,7 +116,8 @@ def _functions(patches: _Patches, tape) -> None:
 
         return call
 
-    for space in {id(vars(m)): m for m in _spaces(tape, whole)}.values():
+    names = {f.__module__ for f in whole.values()} | _homes(tape)
+    for space in {id(m): m for m in map(sys.modules.get, names) if m is not None}.values():
         for name, value in list(vars(space).items()):
             key = id(value)
             if key in whole:
@@ -142,33 +146,96 @@ def _add(found: dict[int, object], function) -> None:
         found[id(function)] = function
 
 
-def _spaces(tape, whole) -> list[types.ModuleType]:
-    """The Python modules whose globals the model's code reads."""
-    names = {f.__module__ for f in whole.values()}
-    for kind in {type(m) for m in tape.modules}:
-        for base in kind.__mro__:
-            names.add(base.__module__)
+def _homes(tape) -> set[str]:
+    """The names of the Python modules that define the classes of the model."""
+    kinds = {base for m in tape.modules for base in type(m).__mro__}
+    names = {kind.__module__ for kind in kinds}
+    return {n for n in names if not n.startswith(("torch.", "builtins", "nbsurgery."))}
+
+
+def _spaces(tape) -> list[types.ModuleType]:
+    """Every loaded module of the packages that the model's classes come from."""
+    roots = {name.partition(".")[0] for name in _homes(tape)}
+    within = tuple(f"{root}." for root in roots)
     return [
-        sys.modules[n]
-        for n in names
-        if n in sys.modules and not n.startswith(("torch.", "builtins", "nbsurgery."))
+        module
+        for name, module in list(sys.modules.items())
+        if (name in roots or name.startswith(within)) and isinstance(module, types.ModuleType)
     ]
 
 
+class _Contents:
+    """What a module's namespace holds that matters here; looked up once."""
+
+    def __init__(self, space: types.ModuleType):
+        names = vars(space)
+        self.count = len(names)
+        self.cached = [k for k, v in list(names.items()) if _is_cached(v)]
+        self.math = [k for k, v in list(names.items()) if type(v) is _BUILTIN and v in _MATH]
+        self.dtypes = _as_dtype(space)
+
+
+_contents: dict[types.ModuleType, _Contents] = {}
+
+
+def _of(space: types.ModuleType) -> _Contents:
+    known = _contents.get(space)
+    if known is None or known.count != len(vars(space)):  # a notebook's grows
+        known = _contents[space] = _Contents(space)
+    return known
+
+
+def _as_dtype(space: types.ModuleType) -> frozenset[str]:
+    """Of ``int`` and ``float`` those that a file hands to torch as types: no stand-in passes there."""
+    files = {getattr(space, "__file__", None)}
+    for kind in list(vars(space).values()):
+        if isinstance(kind, type) and kind.__module__ == space.__name__:
+            codes = [getattr(f, "__code__", None) for f in vars(kind).values()]
+            files.update(code.co_filename for code in codes if code is not None)
+    text = "".join("".join(linecache.getlines(file)) for file in files if file)
+    return frozenset(name for pair in _DTYPE.findall(text) for name in pair)
+
+
+_BUILTIN = type(math.sqrt)
+_MATH = {f: f.__name__ for f in vars(math).values() if type(f) is _BUILTIN}
+_DTYPE = re.compile(r"\bdtype\s*=\s*(int|float)\b|\.(?:to|type|astype)\(\s*(int|float)\b")
+
+
 def _caches(patches: _Patches, tape) -> None:
-    """Functions and methods with an ``lru_cache`` compute afresh: what they kept has no origin."""
-    kinds = {base for m in tape.modules for base in type(m).__mro__}
-    owners = [k for k in kinds if not k.__module__.startswith(("torch.", "builtins"))]
-    for owner in (*_spaces(tape, {}), *owners):
-        for name, value in list(vars(owner).items()):
-            if _is_cached(value):
-                patches.set(owner, name, value.__wrapped__)
+    """What an ``lru_cache`` keeps from another run has no origin in this one.
+
+    Functions and methods of the model's own modules compute afresh. Any other compute afresh where
+    they are given a tracked number: it must neither be kept nor be answered with an older one.
+    """
+    homes = _homes(tape)
+    for owner in {base for m in tape.modules for base in type(m).__mro__}:
+        if owner.__module__ in homes:
+            for name, value in list(vars(owner).items()):
+                if _is_cached(value):
+                    patches.set(owner, name, value.__wrapped__)
+    for key, module in list(sys.modules.items()):
+        if isinstance(module, types.ModuleType) and not key.startswith(("torch.", "nbsurgery.")):
+            for name in _of(module).cached:
+                value = vars(module)[name]
+                fresh = value.__wrapped__ if key in homes else _passing_by(value)
+                patches.set(module, name, fresh)
+
+
+def _passing_by(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        if active() is not None and (tracked(args) or tracked(kwargs)):
+            return function.__wrapped__(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    return wrapper
 
 
 def _is_cached(value) -> bool:
-    if isinstance(value, functools._lru_cache_wrapper):
+    kind = type(value)
+    if kind is functools._lru_cache_wrapper:
         return True
-    if not isinstance(value, types.FunctionType) or not hasattr(value, "__wrapped__"):
+    if kind is not types.FunctionType or not hasattr(value, "__wrapped__"):
         return False
     for cell in value.__closure__ or ():
         with contextlib.suppress(ValueError):  # an empty cell
@@ -398,20 +465,24 @@ def _numbers(patches: _Patches, tape) -> None:
 
     patches.set(builtins, "min", choose(min))
     patches.set(builtins, "max", choose(max))
-    for name in ("sqrt", "log", "log2", "log10", "exp", "pow"):
-        patches.set(math, name, _one_or_two(getattr(math, name)))
-    for space in _spaces(tape, {}):
-        for name, shim in (("int", shims.Int), ("float", shims.Float), ("range", shims.Range)):
-            if name not in vars(space):
+    wrapped = {function: _on_numbers(function) for function in _MATH}
+    for function, name in _MATH.items():
+        patches.set(math, name, wrapped[function])
+    for space in _spaces(tape):
+        names, known = vars(space), _of(space)
+        for name, shim in shims.BY_NAME.items():
+            if name not in names and name not in known.dtypes:
                 patches.set(space, name, shim)
+        for name in known.math:  # from math import sqrt
+            patches.set(space, name, wrapped[names[name]])
 
 
-def _one_or_two(function):
+def _on_numbers(function):
     @functools.wraps(function)
-    def wrapper(*args):
-        if active() is not None and any(isinstance(a, Symbol) for a in args):
+    def wrapper(*args, **kwargs):
+        if active() is not None and not kwargs and any(isinstance(a, Symbol) for a in args):
             return apply(function, *args)
-        return function(*args)
+        return function(*args, **kwargs)
 
     return wrapper
 

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from nbsurgery.capture import crossing, decisions, frames, libraries
+from nbsurgery.capture import crossing, decisions, frames, indexing, libraries
 from nbsurgery.capture.steps import Digest, Held, Leftover, OpenScope, Step
-from nbsurgery.capture.symbols import Symbol, plain, track_flag
+from nbsurgery.capture.symbols import Symbol, TrackedBool, plain, track_flag
 from nbsurgery.capture.values import PLAIN, alive, digest, facts, hashable, imprint
 from nbsurgery.graph import Ref
 
@@ -45,6 +45,7 @@ class Tape:
         self.decisions: list[tuple] = []
         self.decided: dict[tuple, None] = {}
         self.failure: tuple | None = None
+        self.indexed: tuple | None = None  # where the number made now is read unseen
         self.keys: collections.Counter = collections.Counter()
         self.names: collections.Counter = collections.Counter()
         self.homes: dict[int, tuple] = {}
@@ -85,14 +86,43 @@ class Tape:
 
     def step(self, scope, kind, type, target, args=(), kwargs=None, base=None, glue=False) -> Step:
         """File a new node at the end of a scope."""
+        self.indexed = None
         node = Step(
             f"{scope.key}#{scope.count}", scope, kind, type, target, args, kwargs or {},
-            base or type, glue, frames.walk(2),
+            base or type, glue, frames.walk(2, self.meet),
         )  # fmt: skip
         scope.count += 1
         scope.nodes.append(node)
         node.name = None if glue and type == "getitem" else self.name(node)
         return node
+
+    def meet(self, frame, uses, innermost: bool) -> None:
+        """A running function of the author may take parts of a list by a number: does it now?"""
+        for use in uses:
+            inside = innermost and use.first <= frame.f_lasti < use.last
+            if not (inside or use.names) or not indexing.list_at(use, frame):
+                continue
+            if inside:
+                self.indexed = (use, frame.f_code)
+            for number in indexing.numbers(use, frame):
+                key = (use, number._node)
+                if number._tape is self and key not in self.decided:
+                    self.decided[key] = None
+                    where = frames.at(frame.f_code, use.last)
+                    decisions.decision(self, "int", number, plain(number), where)
+
+    def made(self, number: Symbol, item: int | None, count: int) -> None:
+        """A tracked number was made where it is read unseen; or it is an item of a size that is."""
+        use, code = self.indexed
+        if indexing.takes(use, item, count):
+            where = frames.at(code, use.last)
+            decisions.decision(self, "int", number, plain(number), where)
+
+    def spelled(self, number: Symbol, frame) -> None:
+        """A number becomes a text or a key in a function of the author."""
+        if frames.uses(frame):
+            kind = "training" if isinstance(number, TrackedBool) else "int"
+            self.decision(kind, number, plain(number))
 
     def input(self, scope: OpenScope, name: str, binding: Any, place=None) -> Step:
         """Add an input node to a scope."""

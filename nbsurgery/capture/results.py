@@ -48,7 +48,7 @@ def bind(tape, scope: OpenScope, value: Any, node: Step, taken: set, mutated=(),
         for i, size in enumerate(value):
             item = tape.step(scope, "function", "getitem", operator.getitem, (Ref(node.id), i))
             item.glue, item.value = True, plain(size)
-            items.append(track(int.__int__(size), tape, scope, item.id))
+            items.append(track(int.__int__(size), tape, scope, item.id, i, len(value)))
         result = torch.Size(items)
         scope.env[id(result)] = (result, Ref(node.id), None)
         return result

@@ -1,12 +1,24 @@
-"""Stand-ins for ``int``, ``float`` and ``range`` in the globals of the model's own Python modules.
+"""Stand-ins for ``int``, ``float``, ``range`` and ``type`` in the globals of the model's packages.
 
-``int(h / 2)`` must stay symbolic, and ``range(n)`` is a decision. They read as the real types to
-``isinstance``, ``issubclass`` and annotations, and call the real ones for anything untracked.
+``int(h / 2)`` and ``int(lengths.max())`` must stay symbolic, ``range(n)`` is a decision, and
+``type(n)`` is `int`. They read as the real types to ``isinstance``, ``issubclass`` and annotations,
+and call the real ones for anything untracked.
 """
 
 from __future__ import annotations
 
-from nbsurgery.capture.symbols import Symbol, TrackedFloat, TrackedInt, apply, plain
+import sys
+
+import torch
+
+from nbsurgery.capture.symbols import (
+    Symbol,
+    TrackedBool,
+    TrackedFloat,
+    TrackedInt,
+    apply,
+    plain,
+)
 
 
 def _meta(real):
@@ -38,6 +50,8 @@ def _meta(real):
 class _IntMeta(_meta(int)):
     def __call__(cls, *args, **kwargs):
         if len(args) == 1 and not kwargs:
+            if isinstance(args[0], torch.Tensor) and args[0].numel() == 1:
+                args = (args[0].item(),)
             if isinstance(args[0], TrackedInt):
                 return args[0]
             if isinstance(args[0], TrackedFloat):
@@ -52,6 +66,8 @@ class Int(metaclass=_IntMeta):
 class _FloatMeta(_meta(float)):
     def __call__(cls, *args):
         if len(args) == 1:
+            if isinstance(args[0], torch.Tensor) and args[0].numel() == 1:
+                args = (args[0].item(),)
             if isinstance(args[0], TrackedFloat):
                 return args[0]
             if isinstance(args[0], TrackedInt):
@@ -75,3 +91,24 @@ class _RangeMeta(_meta(range)):
 
 class Range(metaclass=_RangeMeta):
     """``range`` that notes how far it went."""
+
+
+class _TypeMeta(_meta(type)):
+    def __call__(cls, *args, **kwargs):
+        kind = type(*args, **kwargs)
+        kind = _TRACKED.get(kind, kind)
+        if kind is int or kind is float:  # compared with what the author's file calls that
+            return sys._getframe(1).f_globals.get(kind.__name__, kind)
+        return kind
+
+
+_TRACKED = {TrackedInt: int, TrackedFloat: float, TrackedBool: bool}
+
+
+class Type(metaclass=_TypeMeta):
+    """``type`` that takes a tracked number for the number that it is."""
+
+
+BY_NAME = {"int": Int, "float": Float, "range": Range, "type": Type}
+for _name, _shim in BY_NAME.items():
+    _shim.__name__ = _shim.__qualname__ = _name

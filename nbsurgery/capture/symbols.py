@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from typing import Any
 
 
@@ -66,6 +67,8 @@ def apply(function, *args):
 class TrackedInt(int, Symbol):
     """An `int` of the run: a size, or arithmetic on sizes."""
 
+    numerator = real = property(lambda self: self)
+
     def _plain(self):
         return int.__int__(self)
 
@@ -74,6 +77,21 @@ class TrackedInt(int, Symbol):
         if tape is not None:
             tape.decision("int", self, int.__int__(self))
         return int.__add__(self, 0)
+
+    def __float__(self):
+        return float(int(self))
+
+    def __complex__(self):
+        return complex(int(self))
+
+    def bit_length(self):
+        return apply(int.bit_length, self)
+
+    def bit_count(self):
+        return apply(int.bit_count, self)
+
+    def conjugate(self):
+        return self
 
     def __bool__(self):
         value = int.__bool__(self)
@@ -97,11 +115,27 @@ class TrackedInt(int, Symbol):
 class TrackedFloat(float, Symbol):
     """A `float` of the run: a scale made from sizes."""
 
+    real = property(lambda self: self)
+
     def _plain(self):
         return float.__add__(self, 0.0)
 
     def __float__(self):
-        return self._plain()
+        value = self._plain()
+        tape = self._live()
+        if tape is not None:
+            tape.decision("int", self, value)
+        return value
+
+    def __complex__(self):
+        return complex(self.__float__())
+
+    def is_integer(self):
+        value = float.is_integer(self)
+        tape = self._live()
+        if tape is not None:
+            tape.decision("int", self, self._plain())
+        return value
 
     def __int__(self):
         value = float.__int__(self)
@@ -177,6 +211,14 @@ def _comparison(function):
     return method
 
 
+def _text(number, made):
+    """A number as text, or as a key: a value that leaves arithmetic, unless it is only told."""
+    tape = number._live()
+    if tape is not None:
+        tape.spelled(number, sys._getframe(2))
+    return made
+
+
 def _finish(cls):
     arithmetic = ["add", "sub", "mul", "floordiv", "truediv", "mod", "pow"]
     if cls is not TrackedFloat:
@@ -190,12 +232,12 @@ def _finish(cls):
     for name in ("lt", "le", "gt", "ge", "eq", "ne"):
         setattr(cls, f"__{name}__", _comparison(getattr(operator, name)))
     base = float if cls is TrackedFloat else int
-    cls.__hash__ = base.__hash__
+    cls.__hash__ = lambda self: _text(self, base.__hash__(self))
     cls.__neg__ = lambda self: apply(operator.neg, self)
     cls.__pos__ = lambda self: self
     cls.__abs__ = lambda self: apply(abs, self)
-    cls.__repr__ = cls.__str__ = lambda self: repr(plain(self))
-    cls.__format__ = lambda self, spec: format(plain(self), spec)
+    cls.__repr__ = cls.__str__ = lambda self: _text(self, repr(plain(self)))
+    cls.__format__ = lambda self, spec: _text(self, format(plain(self), spec))
     cls.__copy__ = lambda self: self
     cls.__deepcopy__ = lambda self, memo: plain(self)
 
@@ -204,8 +246,12 @@ for _cls in (TrackedInt, TrackedFloat, TrackedBool):
     _finish(_cls)
 
 
-def track(value: float, tape, scope, node):
-    """A tracked number for `value`; booleans and anything else come back as they are."""
+def track(value: float, tape, scope, node, item: int | None = None, count: int = 0):
+    """A tracked number for `value`; booleans and anything else come back as they are.
+
+    Args:
+        item, count: Of an item of a size: which one, of how many.
+    """
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -215,6 +261,8 @@ def track(value: float, tape, scope, node):
     else:
         return value
     number._tape, number._scope, number._node = tape, scope, node
+    if tape.indexed is not None:
+        tape.made(number, item, count)
     return number
 
 

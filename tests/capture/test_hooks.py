@@ -1,5 +1,8 @@
 """Each patch of torch sees what it is for: fails by name when a new torch moves a private part."""
 
+import functools
+import sys
+import types
 import warnings
 
 import pytest
@@ -113,3 +116,36 @@ def test_compiled_modules_run_their_python():
     model = torch.compile(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), backend="eager")
     graph = capture(model, (torch.ones(1, 2),))
     assert "Linear" in [n.type for n in graph.flat]
+
+
+class Typed(nn.Module):
+    """Gives Python's types to torch."""
+
+    def forward(self, x):
+        return x.to(float) + torch.zeros(x.shape, dtype=int)
+
+
+def test_types_that_are_given_to_torch_stay_types():
+    """No stand-in for ``int`` in a file that writes ``dtype=int``."""
+    model, x = Typed(), torch.randn(2, 4)
+    graph = capture(model, (x,))
+    assert torch.equal(replay(graph, model, (x,)), model(x))
+
+
+@functools.lru_cache
+def doubled(size):
+    return 2 * size
+
+
+def test_what_a_cache_keeps_is_not_taken_for_this_run(monkeypatch):
+    """A cached function of another package neither keeps a tracked number nor answers with one."""
+    module = types.ModuleType("cached_elsewhere")
+    module.doubled = doubled
+    monkeypatch.setitem(sys.modules, "cached_elsewhere", module)
+    model = Hooked(lambda self, x: x * module.doubled(x.shape[0]))
+    for _ in range(2):
+        graph = capture(model, (torch.randn(2, 3),))
+        x = torch.randn(5, 3)
+        assert torch.equal(replay(graph, model, (x,)), model(x))
+        doubled.cache_clear()
+        assert type(doubled(2)) is int
