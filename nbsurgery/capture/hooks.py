@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import functools
+import inspect
 import linecache
 import math
 import re
@@ -154,25 +155,40 @@ def _homes(tape) -> set[str]:
 
 
 def _spaces(tape) -> list[types.ModuleType]:
-    """Every loaded module of the packages that the model's classes come from."""
-    roots = {name.partition(".")[0] for name in _homes(tape)}
-    within = tuple(f"{root}." for root in roots)
-    return [
-        module
-        for name, module in list(sys.modules.items())
-        if (name in roots or name.startswith(within)) and isinstance(module, types.ModuleType)
-    ]
+    """The modules whose code the model may run: its classes', and of their packages what these use."""
+    todo = [m for m in map(sys.modules.get, _homes(tape)) if m is not None]
+    found: dict[str, types.ModuleType] = {}
+    while todo:
+        module = todo.pop()
+        if module.__name__ not in found:
+            found[module.__name__] = module
+            todo += [m for m in map(sys.modules.get, _of(module).uses) if m is not None]
+    return list(found.values())
 
 
 class _Contents:
-    """What a module's namespace holds that matters here; looked up once."""
+    """What a module's namespace holds that matters here; each looked up once."""
 
     def __init__(self, space: types.ModuleType):
-        names = vars(space)
-        self.count = len(names)
-        self.cached = [k for k, v in list(names.items()) if _is_cached(v)]
-        self.math = [k for k, v in list(names.items()) if type(v) is _BUILTIN and v in _MATH]
-        self.dtypes = _as_dtype(space)
+        self.space, self.count = space, len(vars(space))
+        self.cached = [k for k, v in list(vars(space).items()) if _is_cached(v)]
+
+    @functools.cached_property
+    def math(self) -> list[str]:
+        return [k for k, v in list(vars(self.space).items()) if type(v) is _BUILTIN and v in _MATH]
+
+    @functools.cached_property
+    def uses(self) -> set[str]:
+        """The modules of the same package whose functions or submodules it imports."""
+        package = self.space.__name__.partition(".")[0]
+        values = list(vars(self.space).values())
+        names = {v.__module__ for v in values if type(v) is types.FunctionType and v.__module__}
+        names |= {v.__name__ for v in values if type(v) is types.ModuleType}
+        return {name for name in names if name.startswith(f"{package}.")}
+
+    @functools.cached_property
+    def dtypes(self) -> frozenset[str]:
+        return _as_dtype(self.space)
 
 
 _contents: dict[types.ModuleType, _Contents] = {}
@@ -213,14 +229,39 @@ def _caches(patches: _Patches, tape) -> None:
             for name, value in list(vars(owner).items()):
                 if _is_cached(value):
                     patches.set(owner, name, value.__wrapped__)
-    for key, module in list(sys.modules.items()):
-        if isinstance(module, types.ModuleType) and not key.startswith(("torch.", "nbsurgery.")):
-            for name in _of(module).cached:
-                value = vars(module)[name]
-                fresh = value.__wrapped__ if key in homes else _passing_by(value)
-                patches.set(module, name, fresh)
+    for home in map(sys.modules.get, homes):
+        for name in _of(home).cached if home is not None else ():
+            patches.set(home, name, vars(home)[name].__wrapped__)
+    for module, name in _cached_elsewhere():
+        if module.__name__ not in homes and name in vars(module):
+            patches.set(module, name, _passing_by(vars(module)[name]))
 
 
+_elsewhere: dict[int, list[tuple[types.ModuleType, str]]] = {}  # by how many modules there are
+
+
+def _cached_elsewhere() -> list[tuple[types.ModuleType, str]]:
+    """Cached functions that take arguments, of modules outside of torch."""
+    count = len(sys.modules)
+    if count not in _elsewhere:
+        _elsewhere.clear()
+        _elsewhere[count] = [
+            (module, name)
+            for key, module in list(sys.modules.items())
+            if isinstance(module, types.ModuleType)
+            and key.partition(".")[0] not in ("torch", "nbsurgery")
+            for name in _of(module).cached
+            if _takes_arguments(vars(module)[name])
+        ]
+    return _elsewhere[count]
+
+
+def _takes_arguments(function) -> bool:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code is None or bool(code.co_argcount or code.co_kwonlyargcount or code.co_flags & 0xC)
+
+
+@functools.cache
 def _passing_by(function):
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
