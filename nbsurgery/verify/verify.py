@@ -16,7 +16,7 @@ from . import runs
 from .checks import FULL, IMMEDIATE
 from .execute import Built
 from .failure import explain
-from .report import Fact, Finding, Report
+from .report import Finding, Report
 from .still import still
 from .subject import Subject
 
@@ -136,7 +136,7 @@ def full_by_steps(
             )  # fmt: skip
             found += [item for one in checks for item in _guarded(one, subject)]
         else:
-            return Report.of([*found, _memory(subject)])
+            return Report.of(found)
 
 
 def finished(checking: Checking) -> Report:
@@ -207,15 +207,6 @@ def _subject(
     if subject.run.error is not None:
         raise explain(subject.run.error, subject.parts) from subject.run.error
     return subject
-
-
-def _memory(subject: Subject) -> Fact:
-    """What the full report takes at its peak beside activations: gradients, or a copy in bfloat16."""
-    size = max(
-        sum(p.nbytes for m in modules for p in m.parameters())
-        for modules in ((subject.original,), subject.built.modules)
-    )
-    return Fact("Memory for the checks", "", f"up to {size / 2**20:,.0f} MB plus activations")
 
 
 def _guarded(one, subject: Subject):

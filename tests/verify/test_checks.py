@@ -14,6 +14,7 @@ from nbsurgery import verify
 from nbsurgery.capture import capture
 from nbsurgery.claims import OutputEquals, OutputsEqual, PartEqualsOutput, SameOutput
 from nbsurgery.errors import ShapeError
+from nbsurgery.session import Session
 from nbsurgery.verify.subject import listed, regions
 
 
@@ -732,3 +733,53 @@ def test_regions_and_lists():
     assert regions(["d", "c.w"], every) == ["d", "c"]
     assert listed("abcde") == "a, b, c and 2 more" and listed(["a"]) == "a"
     assert listed(["a", "b"]) == "a and b"
+
+
+class Ones(nn.Module):
+    """Adds a tensor of its own making."""
+
+    def forward(self, x):
+        return x + torch.ones(x.shape)
+
+
+def test_export_knows_where_new_tensors_are_made():
+    """A module that makes a tensor in its forward exports as well as before: no false alarm."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    session = Session(model, (torch.randn(2, 4),), namespace={"Ones": Ones})
+    session.do("insert", {"after": "0", "new": "Ones()"})
+    assert "torch.export works, as before" in [f.text for f in session.verify().findings]
+
+
+def test_gradients_of_the_check_are_not_kept():
+    """Each gradient goes as soon as it came: the whole would be a second copy of the weights."""
+    seen = []
+
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x):
+            y = self.first(x)
+            if y.requires_grad:  # comes back when the second layer's own gradients were made
+                y.register_hook(lambda _: seen.append(self.second.weight.grad))
+            return self.second(y)
+
+    model = Two()
+    session = Session(model, (torch.randn(2, 4),), namespace={})
+    session.do("replace", {"where": "second", "new": "nn.Linear(4, 4)"})
+    report = session.verify()
+    assert seen and all(grad is None for grad in seen)
+    assert any("reaches every trainable weight" in f.text for f in report.findings)
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_a_large_model_is_not_copied_for_bfloat16(monkeypatch):
+    from nbsurgery.verify.checks import bfloat16
+
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    session = Session(model, (torch.randn(2, 4),), namespace={})
+    session.do("replace", {"where": "1", "new": "nn.GELU()"})
+    monkeypatch.setattr(bfloat16, "_LIMIT", 10)
+    texts = [f.text for f in session.verify().findings]
+    assert any(text.startswith("bfloat16 was not tried") for text in texts)

@@ -8,14 +8,14 @@ import torch
 
 from .. import runs
 from ..compare import mapped
-from ..copy import Copier
+from ..copy import structural_copy
 from ..quiet import quiet
 from ..report import Finding
 from ..subject import Subject
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Exports copies without memory, the original's first."""
+    """Exports copies, the original's first; the exporter itself computes no number."""
     error = _export((subject.original,), subject.original_args, subject.original_kwargs)
     if error is not None:
         return
@@ -33,10 +33,9 @@ def _export(modules, args, kwargs, crossing=()) -> Exception | None:
     try:
         with quiet(), torch.no_grad():
             for i, module in enumerate(modules):
-                ghost = Copier(module, device="meta").root
-                given = (args, kwargs) if i == 0 else (runs.handed_on(ghost, crossing[i - 1]), {})
-                ghosts = mapped(given, lambda t: t.detach().to("meta"))
-                torch.export.export(ghost, *ghosts)
+                part = structural_copy(module)
+                given = (args, kwargs) if i == 0 else (runs.handed_on(part, crossing[i - 1]), {})
+                torch.export.export(part, *mapped(given, torch.Tensor.detach))
     except Exception as error:  # noqa: BLE001  the exporter raises of every kind
         return error
     return None

@@ -63,17 +63,25 @@ def _pass(parts, args, kwargs, backward: bool) -> tuple[Exception | None, dict[i
     """One run in train mode: its error, and by part the trainable weights without a gradient."""
     for part in parts:
         part.train()
+    reached: set[int] = set()
+
+    def arrived(parameter: torch.Tensor) -> None:
+        reached.add(id(parameter))
+        parameter.grad = None  # gradients of the whole model would be a second copy of it
+
+    trained = [p for part in parts for p in part.parameters() if p.requires_grad]
+    hooks = [p.register_post_accumulate_grad_hook(arrived) for p in trained if backward]
     run = runs.run(parts, args, kwargs, grad=backward, then=_backward if backward else None)
+    for hook in hooks:
+        hook.remove()
     if run.error is not None or not backward:
         return run.error, {}
-    missing = {
-        id(part): {n for n, p in part.named_parameters() if p.requires_grad and p.grad is None}
+    return None, {
+        id(part): {
+            n for n, p in part.named_parameters() if p.requires_grad and id(p) not in reached
+        }
         for part in parts
     }
-    for part in parts:
-        for p in part.parameters():
-            p.grad = None  # the other model's gradients need the room
-    return None, missing
 
 
 def _backward(output) -> None:
