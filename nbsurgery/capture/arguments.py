@@ -13,7 +13,7 @@ from torch import nn
 from nbsurgery.capture import frames, regions
 from nbsurgery.capture.steps import OpenScope, Seen
 from nbsurgery.capture.symbols import Symbol, plain
-from nbsurgery.capture.values import PLAIN, alive, imprint, tensors_in
+from nbsurgery.capture.values import PLAIN, alive, facts, imprint, tensors_in
 from nbsurgery.graph import Ref
 
 
@@ -75,6 +75,7 @@ def odd_arg(tape, scope: OpenScope, value: Any, seen: Seen, depth: int) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         items = tuple(arg(tape, scope, v, seen, depth + 1) for v in value)
         node = tape.step(scope, "function", type(value).__name__, type(value), items, glue=True)
+        node.outputs = tuple(facts(t) for t in tensors_in(value))
         return Ref(node.id)
     if isinstance(value, tuple):
         return tuple([arg(tape, scope, v, seen, depth + 1) for v in value])

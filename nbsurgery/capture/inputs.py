@@ -108,18 +108,14 @@ def make(
         One tensor for each shape: normal random numbers from a generator of its own, so that the
         global random state stays.
     """
-    sizes = list(input_size)
-    if not any(isinstance(n, (tuple, list)) for n in sizes):
-        sizes = [sizes]
-    for size in sizes:
-        if not isinstance(size, (tuple, list)) or not all(
-            isinstance(n, int) and n >= 0 for n in size
-        ):
-            raise CaptureError(
-                f"input_size {input_size!r} is not a shape: give whole numbers with the batch axis "
-                "first, (1, 3, 224, 224), or a list of such shapes"
-            )
-    first = next((p for p in model.parameters() if p.is_floating_point()), None)
+    sizes = [input_size] if _is_size(input_size) else input_size
+    if not isinstance(sizes, (tuple, list)) or not sizes or not all(map(_is_size, sizes)):
+        raise CaptureError(
+            f"input_size={input_size!r} is no size: pass one with its batch axis, such as "
+            "(1, 3, 224, 224), or a list of sizes"
+        )
+    weights = (*model.parameters(), *model.buffers())
+    first = next((t for t in weights if t.is_floating_point()), None)
     device = first.device if first is not None else torch.device("cpu")
     dtype = first.dtype if first is not None else torch.get_default_dtype()
     if dtypes is None:
@@ -129,12 +125,23 @@ def make(
     generator = torch.Generator().manual_seed(0)
     made = []
     for size, kind in zip(sizes, dtypes, strict=True):
-        if kind.is_floating_point or kind.is_complex:
+        if device.type == "meta":
+            tensor = torch.empty(tuple(size), dtype=kind, device=device)
+        elif kind.is_floating_point or kind.is_complex:
             tensor = torch.randn(tuple(size), generator=generator).to(kind)
         else:
             tensor = torch.zeros(tuple(size), dtype=kind)
         made.append(tensor.to(device))
     return tuple(made)
+
+
+def _is_size(value: Any) -> bool:
+    """A sequence of whole numbers, with at least one axis."""
+    return (
+        isinstance(value, (tuple, list))
+        and len(value) > 0
+        and all(type(n) is int and n >= 0 for n in value)
+    )
 
 
 def _takes_indices(model: nn.Module) -> bool:

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import torch
 from torch import nn
 
 from .. import graph as data
 from ..annotate import annotate
 from ..capture import capture as record
-from ..capture import replay
+from ..capture import make, replay
 from ..errors import CaptureError, ModelFailed, SelectionError, SurgeryError
 from ..select import execution_order, is_glob, select, unknown_name
 from .node import Node
@@ -383,40 +382,10 @@ def capture(
     if input_size is not None:
         if args:
             raise CaptureError("pass either the inputs themselves or input_size, not both")
-        args = example_inputs(model, input_size)
+        args = make(model, input_size)
     try:
         return ModelGraph(annotate(record(model, args, kwargs), model), model)
     except ModelFailed as error:
         if isinstance(error.graph, data.Graph):
             error.graph = ModelGraph(annotate(error.graph, model), model)
         raise
-
-
-def example_inputs(model: nn.Module, input_size: Any) -> tuple[torch.Tensor, ...]:
-    """Tensors of the given size or sizes, of the model's device and dtype; no global seed moves.
-
-    Raises:
-        CaptureError: `input_size` is no size and no list of sizes.
-    """
-    sizes = input_size
-    if isinstance(sizes, Sequence) and sizes and all(isinstance(n, int) for n in sizes):
-        sizes = [sizes]
-    good = isinstance(sizes, Sequence) and not isinstance(sizes, str) and len(sizes) > 0
-    if not good or not all(
-        isinstance(s, Sequence)
-        and not isinstance(s, str)
-        and all(type(n) is int and n >= 0 for n in s)
-        for s in sizes
-    ):
-        raise CaptureError(
-            f"input_size={input_size!r} is no size; pass one size with its batch axis, such as "
-            "(1, 3, 224, 224), or a list of sizes"
-        )
-    tensors = [*model.parameters(), *model.buffers()]
-    like = next((t for t in tensors if t.is_floating_point()), None)
-    device = like.device if like is not None else torch.device("cpu")
-    dtype = like.dtype if like is not None else torch.get_default_dtype()
-    if device.type == "meta":
-        return tuple(torch.empty(tuple(size), device=device, dtype=dtype) for size in sizes)
-    generator = torch.Generator().manual_seed(0)
-    return tuple(torch.randn(tuple(s), generator=generator).to(device, dtype) for s in sizes)

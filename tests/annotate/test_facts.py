@@ -81,6 +81,22 @@ def test_macs_of_layers(model, args, expected):
     assert graph.totals["macs"] == expected
 
 
+def test_macs_of_a_packed_sequence():
+    """As many steps as the sequences have together."""
+
+    class Packed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(3, 4, batch_first=True)
+
+        def forward(self, x, lengths):
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+            return self.lstm(packed)[1][0]
+
+    graph = annotated(Packed(), torch.ones(2, 5, 3), torch.tensor([5, 2]))
+    assert graph.totals["macs"] == 7 * 16 * (3 + 4)
+
+
 def test_macs_of_products_written_as_functions():
     """``@``, ``einsum``, ``F.linear`` and attention agree with torch's counter."""
 

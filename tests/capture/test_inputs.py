@@ -98,9 +98,15 @@ def test_tensors_are_made_from_sizes():
     assert i.dtype == torch.int64
     a, b = make(two, [(1, 2), (1, 3)])
     assert (a.shape, b.shape) == ((1, 2), (1, 3))
+    assert make(nn.Linear(2, 2, device="meta"), (1, 2))[0].is_meta
     assert torch.equal(torch.get_rng_state(), before)
-    with pytest.raises(CaptureError, match="not a shape"):
-        make(nn.Linear(3, 3), (2, "x"))
+
+
+@pytest.mark.parametrize("size", [(), "1,2", 5, [(1, 2), 3.5], (1, -2), [[1, "a"]], (2, True)])
+def test_wrong_sizes_are_refused(size):
+    """What is no size is answered with what a size looks like."""
+    with pytest.raises(CaptureError, match=r"such as \(1, 3, 224, 224\)"):
+        make(nn.Linear(2, 2), size)
 
 
 def test_a_large_model_is_run_on_shapes_and_a_small_one_on_numbers():

@@ -29,6 +29,9 @@ SIMPLE = [
     "norm",
     "view_write",
     "setitem",
+    "branch",
+    "pair",
+    "rows",
     "same",
 ]
 
@@ -43,6 +46,7 @@ class Program(nn.Module):
         self.shared = nn.Linear(WIDTH, WIDTH)
         self.relu = nn.ReLU(inplace=True)
         self.drop = nn.Dropout(0.5)
+        self.weights = [0.5, 1.5, -1.0, 2.0, 3.0]
         self.register_buffer("offset", torch.randn(WIDTH))
         self.scale = nn.Parameter(torch.randn(WIDTH))
         for name, *rest in steps:
@@ -57,12 +61,12 @@ class Program(nn.Module):
         values = [x]
         for layer, (name, i, j, *_) in zip(self.layers, self.steps, strict=True):
             a, b = values[i % len(values)], values[j % len(values)]
-            values.append(self.apply_step(layer, name, a, b))
+            values.append(self.apply_step(layer, name, a, b, j))
         if not self.root:
             return values[-1], values[len(values) // 2]
         return {"last": values[-1], "all": (values[len(values) // 2], [values[0]])}
 
-    def apply_step(self, layer, name, a, b):
+    def apply_step(self, layer, name, a, b, j):
         if name in ("linear", "norm"):
             return layer(a)
         if name == "shared":
@@ -102,6 +106,15 @@ class Program(nn.Module):
             a = a * 2
             a[:, 0] = b[:, 1]
             return a
+        if name == "branch":  # on a size, on the mode and on a part of the input
+            if a.shape[-1] > j and not (self.training and b is None):
+                return a * len(self.layers)
+            return a - 1
+        if name == "pair":
+            parts = {"a": a, "b": (b, a.shape[0])}
+            return parts["a"] * parts["b"][1] + parts["b"][0]
+        if name == "rows":
+            return a + sum(a[:, k : k + 1] * w for k, w in enumerate(self.weights[: a.shape[1]]))
         if name == "block":
             first, second = layer(a)
             return first - second

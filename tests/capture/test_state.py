@@ -1,6 +1,7 @@
 """What capture leaves behind: nothing, also when the model fails or the person interrupts."""
 
 import gc
+import math
 import random
 import threading
 import weakref
@@ -45,6 +46,8 @@ def patched():
         torch.autograd.Function.__dict__.get("apply"),
         len,
         min,
+        math.gcd,
+        [name for name in ("int", "float", "range", "type") if name in vars(models)],
         torch.backends.mha.get_fastpath_enabled(),
         models.__dict__.get("range"),
         torch._C._len_torch_function_stack(),
@@ -77,6 +80,43 @@ def test_after_a_failure_everything_is_as_before():
     with pytest.raises(ModelFailed):
         capture(model, (torch.randn(2, 6),))
     assert_untouched(model, before)
+    assert patched() == hooks
+
+
+class WritesAndRaises(nn.Module):
+    """Counts, keeps, moves statistics and clips its weights; then fails, or is interrupted."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error, self.calls, self.kept = error, 0, []
+        self.norm, self.lin = nn.BatchNorm1d(6), nn.Linear(6, 6)
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x):
+        self.calls += 1
+        self.kept.append(self.lin(self.norm(x)))
+        self.cache = x * 2
+        self.seen += 1
+        with torch.no_grad():
+            self.lin.weight.clamp_(-0.01, 0.01)
+        raise self.error
+
+
+@pytest.mark.parametrize("how", ["real", "fake"])
+@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()], ids=["fails", "Ctrl-C"])
+def test_what_a_run_wrote_before_it_ended_early_is_taken_back(error, how):
+    """Weights, statistics, counters and lists: bit for bit."""
+    model = WritesAndRaises(error).train()
+    weights = {k: v.clone() for k, v in model.state_dict().items()}
+    before, hooks = state(model), patched()
+    x = torch.randn(4, 6)
+    numbers = torch.get_rng_state()
+    with pytest.raises(KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else ModelFailed):
+        capture(model, (x,), how=how)
+    assert_untouched(model, before)
+    assert (model.calls, model.kept) == (0, [])
+    assert all(torch.equal(v, weights[k]) for k, v in model.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), numbers)
     assert patched() == hooks
 
 

@@ -7,7 +7,6 @@ from torch import nn
 from nbsurgery.errors import CaptureError, SelectionError
 from nbsurgery.graph import Failure, Graph
 from nbsurgery.views import ModelGraph, capture
-from nbsurgery.views.model_graph import example_inputs
 from tests.handmade import Block, Net, net_graph
 
 
@@ -137,23 +136,6 @@ def test_a_failed_run_is_shown(net):
     recorded = net_graph()
     graph = ModelGraph(Graph(recorded.scopes, failure=Failure("fc", "", "sizes differ")), net)
     assert "FAILED" in repr(graph) and "at fc: sizes differ" in graph.table().to_text(200)
-
-
-def test_example_inputs_follow_the_model_and_move_no_seed():
-    """Sizes give tensors of the model's device and dtype; the global generator stays."""
-    double, meta = nn.Linear(2, 2).double(), nn.Linear(2, 2, device="meta")
-    before = torch.random.get_rng_state()
-    a, b = example_inputs(double, [(1, 2), (3,)])
-    assert (a.shape, a.dtype, tuple(b.shape)) == ((1, 2), torch.float64, (3,))
-    assert example_inputs(meta, (1, 2))[0].device.type == "meta"
-    assert torch.equal(torch.random.get_rng_state(), before)
-
-
-@pytest.mark.parametrize("size", [(), "1,2", 5, [(1, 2), 3.5], (1, -2), [[1, "a"]]])
-def test_wrong_sizes_are_refused(size):
-    """What is no size is answered with what a size looks like."""
-    with pytest.raises(CaptureError, match=r"such as \(1, 3, 224, 224\)"):
-        example_inputs(nn.Linear(2, 2), size)
 
 
 def test_capture_refuses_what_is_no_module():
