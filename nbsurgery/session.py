@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from . import verify
+from . import forms, verify
 from .annotate import annotate
 from .capture import capture, replay
 from .draft import Draft
@@ -434,6 +434,17 @@ class Session:
         return step
 
     def _step(self, operation: str, arguments: Mapping[str, Any]) -> Step:
+        self._check(operation, arguments)
+        nones = OPERATIONS[operation].nones
+        given = {k: v for k, v in arguments.items() if v is not None or nones}
+        call = given.pop("call", None)
+        encoded = self._encoded(given)
+        if call is not None:
+            encoded["where"] = self._one_call(encoded.get("where"), call)
+        return Step(next(self._counter), operation, encoded)
+
+    def _check(self, operation: str, arguments: Mapping[str, Any]) -> None:
+        """Refuse what no step can hold, whatever the model."""
         if self.failure is not None:
             raise StepError(
                 f"this model cannot be edited, since it fails on the example: {self.failure}"
@@ -442,21 +453,15 @@ class Session:
             raise StepError(f"there is no operation {operation!r}" + nearest(operation, OPERATIONS))
         if not isinstance(arguments, Mapping):
             raise StepError(f"arguments are a dict of names and values, not {arguments!r}")
-        nones = OPERATIONS[operation].nones
-        given = {k: v for k, v in arguments.items() if v is not None or nones}
-        call = given.pop("call", None)
         takes = OPERATIONS[operation].takes
-        unknown = [k for k in given if takes is not None and k not in takes]
+        given = {k for k, v in arguments.items() if v is not None} - {"call"}
+        unknown = [k for k in arguments if k in given and takes is not None and k not in takes]
         if unknown:
             raise StepError(
                 f"{operation} takes no {unknown[0]!r}"
                 + nearest(unknown[0], takes)
                 + f"; it takes {', '.join(takes) or 'nothing'}"
             )
-        encoded = self._encoded(given)
-        if call is not None:
-            encoded["where"] = self._one_call(encoded.get("where"), call)
-        return Step(next(self._counter), operation, encoded)
 
     def _one_call(self, where: Any, call: Any) -> dict:
         """``call=2``: the second call of the one module that `where` names."""
@@ -603,10 +608,32 @@ class Session:
         self._to((*rest[:index], step, *rest[index:]))
 
     def change(self, uid: int, arguments: Mapping[str, Any]) -> None:
-        """Edit the arguments of a step; the others are folded anew."""
+        """Edit the arguments of a step; the others are folded anew.
+
+        Args:
+            uid: The step.
+            arguments: Those that change; ``None`` takes one away.
+
+        Raises:
+            SurgeryError: The step does not apply any more; everything is as before.
+        """
         step = self._find(uid)
-        new = dataclasses.replace(step, arguments={**step.arguments, **self._encoded(arguments)})
+        new = dataclasses.replace(step, arguments=self._changed(step, arguments))
         self._to(tuple(new if s is step else s for s in self._state.steps), must=uid)
+
+    def _changed(self, step: Step, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        self._check(step.operation, arguments)
+        new = self._encoded(arguments)
+        return forms.changed(step.arguments, new, OPERATIONS[step.operation].nones)
+
+    def form(self, uid: int) -> Offer:
+        """The form of a step, filled in with its arguments, for `change`."""
+        step = self._find(uid)
+        return forms.filled(self._before(step), step.operation, step.arguments)
+
+    def _before(self, step: Step) -> Draft:
+        """What the steps before one made."""
+        return self._drafted(self._state.steps[: self._state.steps.index(step)], {}, None)[0]
 
     def _find(self, uid: int) -> Step:
         for step in self._state.steps:
@@ -665,14 +692,26 @@ class Session:
             return False
         return True
 
-    def preview(self, operation: str, arguments: Mapping[str, Any]) -> dict:
+    def preview(self, operation: str, arguments: Mapping[str, Any], uid: int | None = None) -> dict:
         """What a step would change, without making it: places and their count.
+
+        Args:
+            operation: What is to be done.
+            arguments: With what.
+            uid: A step that is there already, whose arguments change to these.
 
         Raises:
             SurgeryError: It would be refused while it is drafted.
         """
-        step = self._step(operation, arguments)
-        trial = self._state.draft.copy()
+        if uid is None:
+            step, before = self._step(operation, arguments), self._state.draft
+        else:
+            step = self._find(uid)
+            step, before = (
+                dataclasses.replace(step, arguments=self._changed(step, arguments)),
+                self._before(step),
+            )
+        trial = before.copy()
         count = OPERATIONS[operation].apply(trial, step.uid, step.arguments)
         where = next(
             (step.arguments[k] for k in ("where", "after", "before") if k in step.arguments), None
@@ -680,8 +719,8 @@ class Session:
         places: list[str] = []
         calls = count
         if where is not None:
-            nodes = [n for t in resolve(self._state.draft, where) for n in t.nodes]
-            places, calls = [call_name(self._state.draft.graph, n.id) for n in nodes], len(nodes)
+            nodes = [n for t in resolve(before, where) for n in t.nodes]
+            places, calls = [call_name(before.graph, n.id) for n in nodes], len(nodes)
         text = f"{count} place" + ("s" if count != 1 else "")
         if calls > count:
             text += f", {calls} calls"

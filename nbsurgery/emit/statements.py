@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ..draft import Draft, Rewire
 from ..edits import Assign, Edit, InsertChild, NewModule, Place, quoted
-from ..errors import EmissionError
+from ..errors import EmissionError, StepError
 from ..expression import imports, printed
 from ..paths import assignment, renumbered, spelled
 from . import format, parts
@@ -30,6 +30,16 @@ class _Text:
     blocks: list[str] = field(default_factory=list)
 
 
+# What is tried in turn to write a changed forward. Printed where nothing that the run decided is in it;
+# else the author's own text with the edit in it; where the edit is no single place in it, printed with
+# guards that raise.
+_ATTEMPTS = {
+    "auto": ("printed", "spliced", "guarded"),
+    "subclass": ("spliced", "printed", "guarded"),
+    "new": ("printed", "guarded", "spliced"),
+}
+
+
 @dataclass(frozen=True)
 class Style:
     """Choices of taste.
@@ -37,10 +47,20 @@ class Style:
     Attributes:
         in_place: Change the person's model; else a deep copy under the name ``edited``.
         function: One function ``operate(model)`` and its call; else statements.
+        classes: Of a changed forward: ``subclass`` puts the edit into the author's own text, ``new``
+            prints a class from the recorded graph, ``auto`` takes what stays right most widely.
+
+    Raises:
+        StepError: There is no such choice.
     """
 
     in_place: bool = True
     function: bool = False
+    classes: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.classes not in _ATTEMPTS:
+            raise StepError(f"classes={self.classes!r} is none of {', '.join(_ATTEMPTS)}")
 
     def results(self, variable: str) -> tuple[str, ...] | None:
         """The name under which the text leaves one edited model, where it is not the person's."""
@@ -93,7 +113,7 @@ def _emitted(draft: Draft, variable: str, style: Style) -> str:
         (late if new and not isinstance(edit, Assign) else early).append(edit)
     for edit in early:
         _block(text, edit.comment, edit.lines(place))
-    _rewired(text, draft, variable, partial)
+    _rewired(text, draft, variable, partial, style.classes)
     for edit in late:
         _block(text, edit.comment, edit.lines(place))
     for piece in pieces:
@@ -170,7 +190,9 @@ class _Written:
     spliced: bool
 
 
-def _rewired(text: _Text, draft: Draft, variable: str, left_out: Iterable[str]) -> None:
+def _rewired(
+    text: _Text, draft: Draft, variable: str, left_out: Iterable[str], classes: str
+) -> None:
     """One class per kind of change, deepest scopes first; the same class serves equal places."""
     groups: dict[tuple, list[Rewire]] = {}
     skip = set(left_out)
@@ -178,7 +200,7 @@ def _rewired(text: _Text, draft: Draft, variable: str, left_out: Iterable[str]) 
     for rewire in sorted(rewires, key=lambda r: -len(_path(draft, r).split("."))):
         root = _path(draft, rewire) == ""
         arg = (variable if is_name(variable) else "model") if root else _argument(draft, rewire)
-        written = _class(draft, rewire, arg, "\0")
+        written = _class(draft, rewire, arg, "\0", classes)
         made = tuple(
             (k, m.new.text, m.suffix, m.moded) for k, m in rewire.new.items() if written.spliced
         )
@@ -203,11 +225,8 @@ def _path(draft: Draft, rewire: Rewire) -> str:
     return draft.graph.scopes[rewire.key].path
 
 
-def _class(draft: Draft, rewire: Rewire, arg: str, name: str) -> _Written:
-    """The class of a rewired scope, in the form that stays right most widely.
-
-    Printed where nothing that the run decided is in it; else the author's own text with the edit in
-    it; where the edit is no single place in it, printed with guards that raise.
+def _class(draft: Draft, rewire: Rewire, arg: str, name: str, classes: str) -> _Written:
+    """The class of a rewired scope.
 
     Raises:
         EmissionError: There is no text that would be right.
@@ -216,27 +235,20 @@ def _class(draft: Draft, rewire: Rewire, arg: str, name: str) -> _Written:
     module = draft.model.get_submodule(scope.path)
     doc = f"{scope.type} {'; '.join(dict.fromkeys(rewire.docs))}."
     new = new_modules(draft, rewire, arg)
-
-    def printed(guarded: bool) -> _Written:
-        piece = print_class(
-            draft.graph, scope, module, name=name, arg=arg, doc=doc, new=new, names=rewire.names,
-            allow_specialised=guarded, base=draft.base,
-        )  # fmt: skip
-        return _Written(piece.imports, piece.text, False)
-
-    try:
-        return printed(False)
-    except EmissionError as error:
-        first = error
-    try:
-        piece = splice(draft.base, scope, module, name=name, doc=doc, new=new)
-        return _Written(piece.imports, piece.text, True)
-    except EmissionError:
-        pass
-    try:
-        return printed(True)
-    except EmissionError:
-        raise first from None
+    refused: dict[str, EmissionError] = {}
+    for attempt in _ATTEMPTS[classes]:
+        try:
+            if attempt == "spliced":
+                piece = splice(draft.base, scope, module, name=name, doc=doc, new=new)
+            else:
+                piece = print_class(
+                    draft.graph, scope, module, name=name, arg=arg, doc=doc, new=new,
+                    names=rewire.names, allow_specialised=attempt == "guarded", base=draft.base,
+                )  # fmt: skip
+            return _Written(piece.imports, piece.text, attempt == "spliced")
+        except EmissionError as error:
+            refused[attempt] = error
+    raise refused["printed"]
 
 
 def new_modules(draft: Draft, rewire: Rewire, arg: str) -> dict[str, str]:

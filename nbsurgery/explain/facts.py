@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import SelectionError, nearest
 from ..graph import Graph, Node, Scope, Tensor
-from .subject import number, plural
+from .subject import number
 from .words import explain, module_of, operations
 
 
@@ -94,7 +94,7 @@ def _node(graph: Graph, model: Any, node: Node) -> dict[str, Any]:
     if failure is not None and failure.node == node.id:
         rows.insert(0, _row("Failed here", failure.error))
     return _panel(node.name, node.type, node.kind, [node.name], rows,
-                  explain(graph, model, node.id), _source(node))  # fmt: skip
+                  explain(graph, model, node.id, brief=True), _source(node))  # fmt: skip
 
 
 def _link(name: str) -> list[dict[str, str]]:
@@ -139,7 +139,7 @@ def _scope(graph: Graph, model: Any, scope: Scope) -> dict[str, Any]:
     for one in decided[:5]:
         rows.append(_row("Decided in this run", f"{one.expression} = {one.value} ({one.source})"))
     return _panel(scope.key or scope.type, scope.type if scope.key else "the whole model", "scope",
-                  [scope.key], rows, explain(graph, model, scope.key),
+                  [scope.key], rows, explain(graph, model, scope.key, brief=True),
                   _source(caller) if caller is not None else None)  # fmt: skip
 
 
@@ -158,8 +158,7 @@ def _many(graph: Graph, model: Any, names: list[str], found: list) -> dict[str, 
     rows = [_row("Selected", "", links), *_counts(*_parameters(modules), macs)]
     if len(shapes) == 1:
         rows.append(_row("Output", f"each {next(iter(shapes))}"))
-    text = f"{plural(len(found), 'place')}: {shown}."
-    return _panel(f"{len(found)} selected", shown, "many", names, rows, text, None)
+    return _panel(f"{len(found)} selected", shown, "many", names, rows, "", None)
 
 
 def _panel(title, type_, kind, names, rows, text, source) -> dict[str, Any]:

@@ -21,13 +21,14 @@ def _load() -> None:
         importlib.import_module(f"{kinds.__name__}.{found.name}")
 
 
-def explain(graph: Graph, model: Any, which: str) -> str:
+def explain(graph: Graph, model: Any, which: str, *, brief: bool = False) -> str:
     """Say what one operation or one module does.
 
     Args:
         graph: The captured model.
         model: The model of the graph (anything with ``get_submodule``).
         which: Id or public name of a node, or the key of a scope.
+        brief: Leave out what stands in the rows of `facts`: counts, costs, calls.
 
     Returns:
         A few sentences: what it computes, how the shape changes, what it costs.
@@ -38,12 +39,12 @@ def explain(graph: Graph, model: Any, which: str) -> str:
     _load()
     node = graph.by_name.get(which) or graph.by_id.get(which)
     if which in graph.scopes and (node is None or which == ""):
-        return _scope(graph, model, graph.scopes[which])
+        return _scope(graph, model, graph.scopes[which], brief)
     if node is None:
         raise SelectionError(f"{which!r} names no node{nearest(which, graph.by_name)}")
     if node.child is not None and node.child in graph.scopes:
-        return _scope(graph, model, graph.scopes[node.child])
-    return _node(graph, model, node)
+        return _scope(graph, model, graph.scopes[node.child], brief)
+    return _node(graph, model, node, brief)
 
 
 def module_of(model: Any, node: Node) -> Any:
@@ -56,13 +57,14 @@ def module_of(model: Any, node: Node) -> Any:
         return None
 
 
-def _node(graph: Graph, model: Any, node: Node) -> str:
+def _node(graph: Graph, model: Any, node: Node, brief: bool) -> str:
     subject = Subject(graph, node, module_of(model, node))
     if node.kind in ("input", "output", "parameter", "constant"):
         return _ends(subject)
     special = find(subject)
     text = special(subject) if special is not None else None
-    return sentences(text or _generic(subject), _cost(subject), _calls(subject), _writes(subject))
+    more = () if brief else (_cost(subject), _calls(subject), _writes(subject))
+    return sentences(text or _generic(subject), *more)
 
 
 def _ends(subject: Subject) -> str:
@@ -122,7 +124,9 @@ def _writes(subject: Subject) -> str:
     return "It works in place: its input is overwritten" if subject.node.writes else ""
 
 
-def _scope(graph: Graph, model: Any, scope: Scope) -> str:
+def _scope(graph: Graph, model: Any, scope: Scope, brief: bool) -> str:
+    if brief:
+        return sentences(_skip(graph, scope))
     inside = list(operations(graph, scope.key))
     counts = Counter(node.type for node in inside)
     shown = ", ".join(f"{n} {t}" if n > 1 else t for t, n in counts.most_common(6))

@@ -102,6 +102,10 @@ class Operation:
         """The step in a few words."""
         raise NotImplementedError
 
+    def as_form(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Arguments in the way in which the form would give them, where there are several."""
+        return arguments
+
 
 def need(arguments: Mapping[str, Any], name: str, operation: str) -> Any:
     """An argument that must be there.

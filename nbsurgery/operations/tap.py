@@ -53,6 +53,12 @@ class Tap(Operation):
             )  # fmt: skip
         return found
 
+    def as_form(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        nodes = arguments.get("nodes")
+        if not isinstance(nodes, Mapping):
+            return arguments
+        return {**arguments, "nodes": list(nodes), "keys": ", ".join(map(str, nodes.values()))}
+
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
         wanted = _wanted(arguments)
         keep = arguments.get("output") or None

@@ -177,9 +177,22 @@ DARK = {
 }
 
 
-def css(dark: bool = False) -> str:
-    """The rules of a standalone picture, with literal colours: many viewers know no variables."""
-    c = DARK if dark else LIGHT
+def css(dark: bool | None = False) -> str:
+    """The rules of a standalone picture, with literal colours: many viewers know no variables.
+
+    ``None`` follows the page: an image takes its colour scheme from where it stands.
+    """
+    if dark is None:
+        night = _rules(DARK).replace(".nbs ", f".nbs-{theme(None)} ")
+        return _rules(LIGHT).replace(".nbs ", f".nbs-{theme(None)} ") + (
+            f"@media (prefers-color-scheme:dark){{{night}}}"
+        )
+    # a page may hold a light and a dark picture
+    return _rules(DARK if dark else LIGHT).replace(".nbs ", f".nbs-{theme(dark)} ")
+
+
+def _rules(c: dict[str, str]) -> str:
+    """The rules of one set of colours, for a picture of the class ``nbs``."""
     rules = [
         f".nbs text{{font-family:{FONTS};fill:{c['ink']}}}",
         f".nbs .bg{{fill:{c['bg']}}}",
@@ -190,6 +203,8 @@ def css(dark: bool = False) -> str:
         f".nbs .pr{{font-size:{NOTE}px;fill:{c['sub']}}}",
         f".nbs .e{{fill:none;stroke:{c['edge']};stroke-width:1.5;stroke-linecap:round}}",
         f".nbs .e.skip{{stroke:{c['skip']};stroke-width:2}}",
+        f".nbs .ae{{fill:{c['edge']}}}",
+        f".nbs .as{{fill:{c['skip']}}}",
         f".nbs .op>.b{{fill:{c['node']};stroke:{c['line']}}}",
         f".nbs .sep{{stroke:{c['line']}}}",
         f".nbs .box>.b{{fill:{c['box']};stroke:{c['frame']}}}",
@@ -217,10 +232,9 @@ def css(dark: bool = False) -> str:
         rules.append(f".nbs .d{depth}>.hd{{fill:{c[f'head{depth}']}}}")
     for state in ("added", "removed", "changed"):
         rules.append(f".nbs .{state}>.b{{stroke:{c[state]};stroke-width:2}}")
-    # a page may hold a light and a dark picture
-    return "".join(rules).replace(".nbs ", f".nbs-{theme(dark)} ")
+    return "".join(rules)
 
 
-def theme(dark: bool) -> str:
+def theme(dark: bool | None) -> str:
     """What classes and ids of a theme end with."""
-    return "dark" if dark else "light"
+    return "auto" if dark is None else "dark" if dark else "light"

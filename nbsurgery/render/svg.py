@@ -30,18 +30,18 @@ def _n(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def to_svg(scene: dict, dark: bool = False, title: str | None = None) -> str:
+def to_svg(scene: dict, dark: bool | None = False, title: str | None = None) -> str:
     """Draw a scene.
 
     Args:
         scene: What `compose` gave.
-        dark: The dark theme.
+        dark: The dark theme; ``None`` follows the page that shows it as an image.
         title: The picture's accessible name; the root's class by default.
 
     Returns:
         An SVG document that needs no script, no style sheet and no font of its own.
     """
-    colours, theme = (style.DARK if dark else style.LIGHT), style.theme(dark)
+    theme = style.theme(dark)
     root = scene["group"]
     width, height = scene["width"], scene["height"]
     title = title or f"{root['type']}: how it is wired"
@@ -55,14 +55,14 @@ def to_svg(scene: dict, dark: bool = False, title: str | None = None) -> str:
             f"<style>{style.css(dark)}</style><defs>"
         )
     ]
-    for name, colour, size in (
-        (f"nbs-edge-{theme}", colours["edge"], 6.5),
-        (f"nbs-skip-{theme}", colours["skip"], 7.5),
+    for name, kind, size in (
+        (f"nbs-edge-{theme}", "ae", 6.5),
+        (f"nbs-skip-{theme}", "as", 7.5),
     ):
         out.append(
             f'<marker id="{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="{size}" '
             f'markerHeight="{size}" orient="auto" markerUnits="userSpaceOnUse">'
-            f'<path d="M0,.6L8,4L0,7.4z" fill="{colour}"/></marker>'
+            f'<path class="{kind}" d="M0,.6L8,4L0,7.4z"/></marker>'
         )
     out.append('</defs><rect class="bg" width="100%" height="100%"/>')
     _inside(root, out, theme)

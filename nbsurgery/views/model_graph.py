@@ -240,12 +240,13 @@ class ModelGraph(Mapping):
 
         return to_graphviz(self.data, depth=depth)
 
-    def to_svg(self, open: Iterable[str] | None = None, *, dark: bool = False) -> Picture:
+    def to_svg(self, open: Iterable[str] | None = None, *, dark: bool | None = None) -> Picture:
         """The picture as SVG text, which a notebook shows.
 
         Args:
             open: Keys of the scopes to open; by default what stays readable.
-            dark: Light strokes on a dark ground.
+            dark: Light strokes on a dark ground, or the other way round; by default as the page
+                that shows the picture.
         """
         from .. import render
 

@@ -15,9 +15,17 @@ from typing import Any
 from nbsurgery import render
 from nbsurgery.errors import SurgeryError
 
+# What a widget without its kernel leaves has no element in it: JupyterLab's "model not found", above the
+# picture that stands for it. The bundle's own style sheet is not there then.
+_QUIET = (
+    "<style>.jp-OutputArea-child:has(> .jupyter-widgets:not(:has(*)))"
+    ":has(+ .jp-OutputArea-child .nbs-static){display:none}"
+    ".nbs-static img{max-width:100%;border:1px solid #8886;border-radius:10px}</style>"
+)
 
-def svg(scene: dict, *, dark: bool = False) -> str:
-    """A scene as SVG text."""
+
+def svg(scene: dict, *, dark: bool | None = False) -> str:
+    """A scene as SVG text; ``dark=None`` follows the page."""
     return render.to_svg(scene, dark=dark)
 
 
@@ -27,15 +35,19 @@ def _image(text: str, name: str) -> str:
     return f'<img alt="{html.escape(name)}" src="data:image/svg+xml;base64,{data}">'
 
 
+def _dark(widget: Any) -> bool | None:
+    return {"light": False, "dark": True}.get(widget.theme)
+
+
 def _bundle(widget: Any) -> dict | None:
     """The static picture as outputs of a cell; ``None`` where it cannot be drawn."""
     try:
-        text = svg(widget._scene)
+        text = svg(widget._scene, dark=_dark(widget))
     except Exception:  # noqa: BLE001 - the live widget is what counts; it must not fail for its stand-in
         return None
     name = widget._scene.get("group", {}).get("type", "model")
     return {
-        "text/html": f'<div class="nbs-static">{_image(text, name)}</div>',
+        "text/html": f'<div class="nbs-static">{_QUIET}{_image(text, name)}</div>',
         "text/plain": f"<picture of {name}>",
     }
 

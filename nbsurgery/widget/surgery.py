@@ -141,7 +141,8 @@ class Surgery(anywidget.AnyWidget):
             graph = self._graph
             self.selection = [n for n in self.selection if n in graph.by_name or n in graph.scopes]
             self._draw()
-        if self._static is not None:
+        # a later cell does not change what an earlier one has shown; clicks in it do
+        if self._static is not None and not notebook.running_cell():
             fallback.update(self._static, self)
         if again and session.edited:
             self._verify_beside()
@@ -195,13 +196,15 @@ class Surgery(anywidget.AnyWidget):
             "expand_to": self._ask_expand_to,
             "facts": lambda names: scenery.facts(*self._session.models[self._view], names),
             "offers": lambda names: scenery.plain(self._session.offers(names)),
-            "preview": lambda operation, arguments: scenery.plain(
-                self._session.preview(operation, arguments)
+            "preview": lambda operation, arguments, uid=None: scenery.plain(
+                self._session.preview(operation, arguments, uid)
             ),
             "apply": self._do,
             "undo": self.undo,
             "redo": self.redo,
             "toggle_step": lambda uid: self._change("toggle", uid),
+            "step_form": lambda uid: {**scenery.plain(self._session.form(uid)), "uid": uid},
+            "change_step": lambda uid, arguments: self._change("change", uid, arguments),
             "drop_step": lambda uid: self._change("drop", uid),
             "move_step": lambda uid, to: self._change("move", uid, to),
             "verify": self._ask_verify,
@@ -429,6 +432,16 @@ class Surgery(anywidget.AnyWidget):
         """Forget a step."""
         self._change("drop", self._uid(index))
 
+    def change(self, index: int, **arguments: Any) -> None:
+        """Edit a step: ``surgery.change(0, new="nn.Linear(old.in_features, 7)")``.
+
+        Args:
+            index: Which of `steps`.
+            **arguments: Those of its operation that change; ``None`` takes one away.
+        """
+        given = {k: v if k == "new" else self._answered(v) for k, v in arguments.items()}
+        self._change("change", self._uid(index), given)
+
     def move(self, index: int, to: int) -> None:
         """Put a step in another place of the list."""
         self._change("move", self._uid(index), to)
@@ -454,14 +467,23 @@ class Surgery(anywidget.AnyWidget):
         self._verified(report, None)
         return report
 
-    def style(self, *, in_place: bool | None = None, function: bool | None = None) -> None:
+    def style(
+        self,
+        *,
+        in_place: bool | None = None,
+        function: bool | None = None,
+        classes: str | None = None,
+    ) -> None:
         """Choose how the code is written where tastes differ; it is written anew at once.
 
         Args:
             in_place: Change the model itself (the default), or a deep copy named ``edited``.
             function: Write one function ``operate(model)`` and its call, or statements (the default).
+            classes: Where a forward changes: ``"subclass"`` keeps the author's text and overrides the
+                method, ``"new"`` writes a class of its own, ``"auto"`` (the default) takes what stays
+                right for most inputs. The other one serves where the one wanted cannot be written.
         """
-        wanted = {"in_place": in_place, "function": function}
+        wanted = {"in_place": in_place, "function": function, "classes": classes}
         wanted = {k: v for k, v in wanted.items() if v is not None}
         self._session.style = dataclasses.replace(self._session.style, **wanted)
         self._refresh()

@@ -344,7 +344,7 @@ class Widget:
         self.idle()
 
     def steps(self):
-        return self.root.locator(".nbs-step-text > div").all_inner_texts()
+        return self.root.locator(".nbs-step-text > span").all_inner_texts()
 
     def code(self):
         return self.root.locator(".nbs-code code").evaluate("e => e.textContent")

@@ -50,6 +50,15 @@ def test_a_scope_and_the_whole():
     assert rows()["Parameters"]["value"] == "61" == rows("")["Parameters"]["value"]
 
 
+def test_the_words_repeat_no_row():
+    """Counts, costs and calls stand in the rows; the text says what these cannot."""
+    assert facts(GRAPH, NET, [""])["text"] == ""
+    assert "identity shortcut" in facts(GRAPH, NET, ["blocks.0"])["text"]
+    for name in (*GRAPH.by_name, *GRAPH.scopes):
+        text = facts(GRAPH, NET, [name])["text"]
+        assert not any(word in text for word in ("operations (", "multiply-acc", "This is call"))
+
+
 def test_many():
     """Several: links to each, parameters of shared modules once."""
     panel = facts(GRAPH, NET, ["blocks.0.lin", "blocks.1.lin", "fc"])

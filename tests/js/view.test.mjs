@@ -260,15 +260,79 @@ test("before, after and the parts of a split can be looked at", async () => {
 });
 
 test("the style of the code can be chosen, and is shown as Python has it", async () => {
-  const { model, $, close } = setup({ style: {} }, { _style: { in_place: false, function: false } });
-  assert.equal($(".nbs-style").selectedOptions[0].textContent, "on a copy");
-  $(".nbs-style").value = "3";
-  $(".nbs-style").dispatchEvent(new dom.window.Event("change"));
-  assert.deepEqual(model.sent.at(-1), { id: model.sent.at(-1).id, method: "style", params: { in_place: false, function: true } });
+  const { model, $, $$, close } = setup({ style: {} }, { _style: { in_place: false, function: false, classes: "auto" } });
+  const [place, form, classes] = $$(".nbs-tastes select");
+  const shown = () => [place, form, classes].map((e) => e.selectedIndex);
+  assert.deepEqual(shown(), [1, 0, 0]);
+  classes.selectedIndex = 1;
+  classes.dispatchEvent(new dom.window.Event("change"));
+  assert.deepEqual([model.sent.at(-1).method, model.sent.at(-1).params], ["style", { classes: "subclass" }]);
   await soon(5);
-  assert.equal($(".nbs-style").value, "1", "until Python says so, it is as it was");
-  model.set("_style", { in_place: false, function: true });
-  assert.equal($(".nbs-style").value, "3");
+  assert.deepEqual(shown(), [1, 0, 0], "until Python says so, it is as it was");
+  model.set("_style", { in_place: false, function: true, classes: "subclass" });
+  assert.deepEqual(shown(), [1, 1, 1]);
+  $(".nbs-style").open = true;
+  key($(".nbs-tastes select"), "Escape");
+  assert.equal($(".nbs-style").open, false);
+  close();
+});
+
+const TWO = [1, 2, 3].map((uid) => ({ uid, operation: "replace", text: `step ${uid}`, detail: "", enabled: true, state: "ok", reason: "" }));
+
+test("a step's form opens again, filled in, and changes that step", async () => {
+  const form = {
+    operation: "replace", label: "replace", uid: 2, arguments: {},
+    fields: [{ name: "where", label: "Where", type: "node", default: "b" }, { name: "new", label: "New", type: "code", default: "nn.GELU()" }],
+  };
+  const { model, $, $$, close } = setup({ step_form: form, change_step: {}, preview: { count: 1, text: "1 place", places: ["b"] } }, { steps: TWO });
+  click($$(".nbs-step-text")[1]);
+  await soon(5);
+  assert.match($(".nbs-form h4").textContent, /Step 2: replace/);
+  assert.deepEqual([$(".nbs-form input").value, $(".nbs-form textarea").value], ["b", "nn.GELU()"]);
+  assert.equal(model.sent.at(-1).params.uid, 2);
+  $(".nbs-form textarea").value = "";
+  click($(".nbs-apply"));
+  assert.deepEqual([model.sent.at(-1).method, model.sent.at(-1).params], ["change_step", { uid: 2, arguments: { where: "b", new: null } }]);
+  await soon(5);
+  assert.equal($(".nbs-form"), null);
+  close();
+});
+
+test("steps are moved by keys, which stay on the step that they moved", async () => {
+  const { model, $$, close } = setup({ move_step: {} }, { steps: TWO });
+  $$(".nbs-grip")[0].focus();
+  key($$(".nbs-grip")[0], "ArrowUp");
+  key($$(".nbs-grip")[0], "ArrowDown");
+  key($$(".nbs-grip")[0], "ArrowDown");
+  const moves = model.sent.filter((m) => m.method === "move_step").map((m) => m.params);
+  assert.deepEqual(moves, [{ uid: 1, to: 1 }], "the first cannot go up; a second press waits for the first");
+  model.set("steps", [TWO[1], TWO[0], TWO[2]]);
+  assert.equal(document.activeElement, $$(".nbs-grip")[1]);
+  close();
+});
+
+test("steps are moved by dragging; a drag is no click, Esc takes it back", async () => {
+  const { model, $$, close } = setup({ move_step: {}, step_form: {} }, { steps: TWO });
+  const place = () => $$(".nbs-step").forEach((li, i) => { li.getBoundingClientRect = () => ({ top: 30 * i, height: 30 }); });
+  place();
+  const at = (type, el, y) => el.dispatchEvent(new dom.window.MouseEvent(type, { bubbles: true, clientY: y }));
+  const text = $$(".nbs-step-text")[0];
+  const drag = () => {
+    at("pointerdown", text, 15);
+    at("pointermove", document, 17);
+    assert.equal($$(".nbs-dragging").length, 0, "not yet far enough");
+    at("pointermove", document, 80);
+    assert.ok($$(".nbs-step")[0].classList.contains("nbs-dragging"));
+    assert.ok($$(".nbs-step")[2].classList.contains("nbs-line-below"));
+  };
+  drag();
+  document.dispatchEvent(new dom.window.KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+  assert.equal($$(".nbs-dragging, .nbs-line-below").length, 0);
+  at("pointerup", document, 80);
+  drag();
+  at("pointerup", document, 80);
+  click(text);
+  assert.deepEqual(model.sent.filter((m) => m.method !== "facts").map((m) => [m.method, m.params]), [["move_step", { uid: 1, to: 2 }]]);
   close();
 });
 

@@ -11,6 +11,7 @@ from torch import nn
 
 import nbsurgery as nbs
 from nbsurgery.widget import fallback
+from nbsurgery.widget import notebook as here
 
 LIVE = "application/vnd.jupyter.widget-view+json"
 
@@ -56,6 +57,23 @@ def test_the_picture_follows_the_edits(shown, surgery):
     surgery.replace("1", "nn.GELU()")
     assert len(shown) == 3
     assert "GELU" in picture(shown[-1]) and "ReLU" not in picture(shown[-1])
+
+
+def test_the_picture_of_a_cell_stays_when_another_cell_edits(shown, surgery, monkeypatch):
+    """A reader finds at each cell what that cell has shown."""
+    surgery._ipython_display_()
+    monkeypatch.setattr(here, "running_cell", lambda: True)
+    surgery.replace("1", "nn.GELU()")
+    assert len(shown) == 2
+
+
+@pytest.mark.parametrize(("theme", "follows"), [("auto", True), ("dark", False)])
+def test_the_picture_follows_the_page(shown, theme, follows):
+    """As an image it takes the colour scheme of the notebook, unless one was asked for."""
+    nbs.Surgery(nn.Sequential(nn.Linear(3, 4)), torch.randn(1, 3), theme=theme)._ipython_display_()
+    text = picture(shown[-1])
+    assert ("prefers-color-scheme:dark" in text) is follows
+    assert ("#0f1420" in text) and ("#ffffff" in text) is follows
 
 
 def test_a_picture_that_fails_does_not_take_the_widget_along(shown, surgery, monkeypatch):

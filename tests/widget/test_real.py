@@ -109,8 +109,33 @@ def test_the_style_of_the_code(surgery):
     """Asked for by the page, the code is written anew."""
     surgery.replace("head", "nn.Linear(old.in_features, 2)")
     surgery._methods()["style"](in_place=False, function=True)
-    assert surgery._style == {"in_place": False, "function": True}
+    assert surgery._style == {"in_place": False, "function": True, "classes": "auto"}
     assert "def operate(model):" in surgery.code and "deepcopy" in surgery.code
+
+
+def test_the_class_of_a_changed_forward(surgery):
+    """A subclass with the author's text where it is wanted, else one printed; both are checked."""
+    surgery.insert("nn.Dropout(0.5)", after="block.add")
+    assert "(nn.Module)" in surgery.code
+    surgery.style(classes="subclass")
+    assert "(Block)" in surgery.code and surgery.report["ok"]
+    with pytest.raises(nbs.SurgeryError, match="auto, subclass, new"):
+        surgery.style(classes="other")
+    assert surgery._style["classes"] == "subclass"
+
+
+def test_a_step_is_changed_by_its_index(surgery, x):
+    """As its form does in the page; the other steps stay."""
+    surgery.replace("head", "nn.Linear(old.in_features, 2)")
+    surgery.remove("block.act")
+    surgery.change(0, new="nn.Linear(old.in_features, 3)")
+    assert surgery.build()(x).shape == (2, 3)
+    form = surgery._methods()["step_form"](surgery.steps[0]["uid"])
+    json.dumps(form)
+    assert {f["name"]: f["default"] for f in form["fields"]}["new"].endswith("3)")
+    surgery._methods()["change_step"](form["uid"], {"new": "nn.Linear(8, 4)"})
+    assert surgery.build()(x).shape == (2, 4)
+    assert [s["text"] for s in surgery.steps][1] == "remove block.act"
 
 
 def test_a_split_shows_its_parts(surgery, x):

@@ -48,6 +48,7 @@ var ICONS = {
   info: "M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12ZM8 7.5v3.5M8 5v.2",
   target: "M8 12.5a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9ZM8 1v4M8 11v4M1 8h4M11 8h4",
   chevron: "M6 3.5 10.5 8 6 12.5",
+  grip: "M6 4v.01M10 4v.01M6 8v.01M10 8v.01M6 12v.01M10 12v.01",
   back: "M10 3.5 5.5 8l4.5 4.5",
   shield: "M8 1.8 13.5 4v4c0 3.2-2.3 5.3-5.5 6.3C4.8 13.3 2.5 11.2 2.5 8V4zM5.6 8l1.8 1.8 3.2-3.400",
   help: "M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12ZM6.2 6.3a1.8 1.8 0 1 1 2.6 1.6c-.6.3-.8.6-.8 1.2M8 11.3v.2"
@@ -381,11 +382,18 @@ var WHY = {
   "read-only": "This notebook is read-only: copy the code instead.",
   "no-notebook": "This notebook lets no widget add a cell: copy the code, or run surgery.emit() in a cell."
 };
-var STYLES = [
-  { label: "in place", in_place: true, function: false },
-  { label: "on a copy", in_place: false, function: false },
-  { label: "a function", in_place: true, function: true },
-  { label: "a function, on a copy", in_place: false, function: true }
+var TASTES = [
+  { name: "in_place", label: "Change", choices: [{ value: true, label: "the model itself" }, { value: false, label: "a copy of it" }] },
+  { name: "function", label: "As", choices: [{ value: false, label: "statements" }, { value: true, label: "a function" }] },
+  {
+    name: "classes",
+    label: "A changed forward",
+    choices: [
+      { value: "auto", label: "whatever stays right most widely" },
+      { value: "subclass", label: "a subclass, with the author’s text" },
+      { value: "new", label: "a class of its own" }
+    ]
+  }
 ];
 var Code = class {
   /** @param {import("./types.js").View} view */
@@ -403,13 +411,31 @@ var Code = class {
       signal
     });
     if (!notebook(view.model)) this.emitButton.hidden = true;
-    this.style = h("select", {
-      class: "nbs-input nbs-style",
-      title: "How the code is written",
-      "aria-label": "How the code is written",
-      on: { change: () => this.restyle() },
-      signal
-    }, ...STYLES.map(({ label }, i) => h("option", { value: i }, label)));
+    this.tastes = /* @__PURE__ */ new Map();
+    const rows = TASTES.map(({ name, label, choices }) => {
+      const select = h(
+        "select",
+        { class: "nbs-input", on: { change: () => this.restyle(name) }, signal },
+        ...choices.map((choice2) => h("option", {}, choice2.label))
+      );
+      this.tastes.set(name, select);
+      return h("label", { class: "nbs-field" }, h("span", { class: "nbs-label" }, label), select);
+    });
+    this.style = h(
+      "details",
+      { class: "nbs-style" },
+      h("summary", { class: "nbs-button", title: "How the code is written" }, "Style"),
+      h("div", { class: "nbs-tastes", role: "group", "aria-label": "How the code is written" }, ...rows)
+    );
+    view.root.addEventListener("pointerdown", (event) => {
+      if (!this.style.contains(event.target)) this.style.open = false;
+    }, { signal });
+    this.style.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !this.style.open) return;
+      event.stopPropagation();
+      this.style.open = false;
+      this.style.querySelector("summary").focus();
+    }, { signal });
     this.fate = h("p", { class: "nbs-fate", role: "status", hidden: true });
     this.el = h(
       "section",
@@ -445,14 +471,28 @@ var Code = class {
   }
   drawStyle() {
     const now = this.view.model.get("_style") ?? {};
-    const at = STYLES.findIndex((one) => one.in_place === now.in_place && one.function === now.function);
-    this.style.value = String(Math.max(0, at));
+    for (const { name, choices } of TASTES) {
+      const at = Math.max(0, choices.findIndex(({ value }) => value === now[name]));
+      const select = (
+        /** @type {HTMLSelectElement} */
+        this.tastes.get(name)
+      );
+      select.selectedIndex = at;
+    }
   }
-  async restyle() {
-    const { in_place, function: made } = STYLES[Number(this.style.value)];
+  /** @param {string} name */
+  async restyle(name) {
+    const select = (
+      /** @type {HTMLSelectElement} */
+      this.tastes.get(name)
+    );
+    const { value } = (
+      /** @type {any} */
+      TASTES.find((taste) => taste.name === name).choices[select.selectedIndex]
+    );
     this.view.busy(true);
     try {
-      await this.view.ask("style", { in_place, function: made });
+      await this.view.ask("style", { [name]: value });
     } catch (error) {
       this.view.fail(error);
     } finally {
@@ -849,12 +889,15 @@ function form(fields, options) {
   });
   return {
     el: h("div", { class: "nbs-fields" }, ...rows),
-    /** @returns {Record<string, any>} what was left empty is left out */
-    read() {
+    /**
+     * @param {boolean} [nulls] what was left empty is null; else it is left out
+     * @returns {Record<string, any>}
+     */
+    read(nulls = false) {
       const values = {};
       for (const [name, control] of controls) {
         const value = control.read();
-        if (value !== null && value !== void 0) values[name] = value;
+        if (nulls || value !== null && value !== void 0) values[name] = value ?? null;
       }
       return values;
     },
@@ -1076,9 +1119,10 @@ var Menu = class {
       0
     );
     signal.addEventListener("abort", () => clearTimeout(timer));
+    const step = offer.uid === void 0 ? {} : { uid: offer.uid };
     const values = () => ({
       ...offer.arguments ?? { where: this.names },
-      ...fields.read()
+      ...fields.read(offer.uid !== void 0)
     });
     const fail = (message) => {
       problem.replaceChildren(icon("warn"), h("span", {}, message));
@@ -1087,7 +1131,7 @@ var Menu = class {
     const look = async () => {
       const mine = ++asked;
       try {
-        const shown = await this.view.ask("preview", { operation: offer.operation, arguments: values() });
+        const shown = await this.view.ask("preview", { operation: offer.operation, arguments: values(), ...step });
         if (signal.aborted || mine !== asked) return;
         fail("");
         preview.textContent = shown?.text ?? "";
@@ -1110,13 +1154,15 @@ var Menu = class {
       timer = setTimeout(look, PAUSE);
     };
     const go = async () => {
+      if (apply.disabled) return;
       clearTimeout(timer);
       asked++;
       apply.disabled = true;
       apply.classList.add("nbs-working");
       this.view.busy(true);
       try {
-        await this.view.ask("apply", { operation: offer.operation, arguments: values() });
+        if (offer.uid === void 0) await this.view.ask("apply", { operation: offer.operation, arguments: values() });
+        else await this.view.ask("change_step", { ...step, arguments: values() });
         if (!signal.aborted) this.close();
         this.parts.done();
       } catch (error) {
@@ -1140,7 +1186,7 @@ var Menu = class {
       pick: this.parts.pick
     });
     const back = button({ icon: "back", title: "Back to the operations", click: () => this.close(), signal });
-    const apply = button({ label: "Apply", class: "nbs-primary nbs-apply", click: go, signal });
+    const apply = button({ label: offer.uid === void 0 ? "Apply" : "Change", class: "nbs-primary nbs-apply", click: go, signal });
     const cancel = button({ label: "Cancel", click: () => this.close(), signal });
     this.el.replaceChildren(h(
       "form",
@@ -1170,7 +1216,7 @@ var Menu = class {
     ));
     this.el.hidden = false;
     if (!fields.focus()) apply.focus({ preventScroll: true });
-    this.el.scrollIntoView?.({ block: "nearest" });
+    if (this.el.parentElement) this.el.parentElement.scrollTop = 0;
     look();
   }
 };
@@ -1962,15 +2008,32 @@ var Selection = class {
     const name = lit ? "lit" : el.classList.contains("nbs-skip") ? "skip" : "edge";
     el.setAttribute("marker-end", `url(#${this.painter.id(name)})`);
   }
-  /** @param {PointerEvent} event */
+  /**
+   * A row's tip stands beside the row, so that it covers no other; an edge's goes with the pointer.
+   * @param {PointerEvent} event
+   */
   #moveTip(event) {
     if (!this.tip.classList.contains("nbs-shown")) return;
     const box = (
       /** @type {HTMLElement} */
       this.tip.parentElement.getBoundingClientRect()
     );
-    const x = Math.min(event.clientX - box.left + 14, box.width - this.tip.offsetWidth - 6);
-    const y = Math.min(event.clientY - box.top + 16, box.height - this.tip.offsetHeight - 6);
+    const { offsetWidth: wide, offsetHeight: high } = this.tip;
+    const item = this.#at(event);
+    let x = event.clientX - box.left + 14;
+    let y = event.clientY - box.top + 16;
+    if (item?.kind === "row") {
+      const row = item.el.getBoundingClientRect();
+      y = row.top - box.top;
+      x = row.right - box.left + 10;
+      if (x + wide > box.width - 6) x = row.left - box.left - wide - 10;
+      if (x < 6) {
+        x = event.clientX - box.left;
+        y -= high + 6;
+      }
+    }
+    x = Math.max(6, Math.min(x, box.width - wide - 6));
+    y = Math.max(6, Math.min(y, box.height - high - 6));
     this.tip.style.transform = `translate(${x}px, ${y}px)`;
   }
   /**
@@ -1997,11 +2060,18 @@ function stateOf(id) {
 }
 
 // src/steps.js
+var FAR = 4;
 var Steps = class {
-  /** @param {import("./types.js").View} view */
-  constructor(view) {
+  /**
+   * @param {import("./types.js").View} view
+   * @param {{edit: (form: any, number: number) => void}} parts
+   */
+  constructor(view, parts2) {
     this.view = view;
+    this.parts = parts2;
     const { signal } = view;
+    this.asked = /* @__PURE__ */ new Set();
+    this.dragged = false;
     this.undoButton = button({ icon: "undo", title: "Undo (Ctrl+Z)", class: "nbs-undo", click: () => this.undo(), signal });
     this.redoButton = button({ icon: "redo", title: "Redo (Ctrl+Shift+Z)", class: "nbs-redo", click: () => this.redo(), signal });
     this.count = h("span", { class: "nbs-count" });
@@ -2022,47 +2092,159 @@ var Steps = class {
   }
   /** @param {string} method @param {any} [params] */
   async #ask(method, params = {}) {
+    const key = `${method} ${params.uid}`;
+    if (params.uid !== void 0 && this.asked.has(key)) return void 0;
+    this.asked.add(key);
     this.view.busy(true);
     try {
-      await this.view.ask(method, params);
+      return await this.view.ask(method, params);
     } catch (error) {
       this.view.fail(error);
+      this.draw();
+      return void 0;
     } finally {
+      this.asked.delete(key);
       this.view.busy(false);
     }
   }
   draw() {
     const steps = this.view.model.get("steps") ?? [];
     const can = this.view.model.get("_can") ?? {};
-    const { signal } = this.view;
+    const held = (
+      /** @type {HTMLElement | null} */
+      this.list.contains(document.activeElement) ? document.activeElement : null
+    );
+    const uid = held?.closest("li")?.dataset.uid;
+    const what = held?.dataset.what;
     this.count.textContent = steps.length ? String(steps.length) : "";
     this.undoButton.disabled = !(can.undo ?? steps.length > 0);
     this.redoButton.disabled = !(can.redo ?? true);
-    this.list.replaceChildren(...steps.map((step) => {
-      const on = h("input", {
-        type: "checkbox",
-        title: step.enabled ? "Switch off" : "Switch on",
-        "aria-label": `Step ${step.text} is on`,
-        on: { change: () => this.#ask("toggle_step", { uid: step.uid }) },
-        signal
-      });
-      on.checked = step.enabled;
-      const note = step.state === "failed" ? step.reason : step.detail;
-      return h(
-        "li",
-        { class: `nbs-step nbs-step-${step.state}` },
-        on,
-        h("div", { class: "nbs-step-text" }, h("div", {}, step.text), note ? h("small", {}, note) : null),
-        button({
-          icon: "cross",
-          title: "Drop this step",
-          class: "nbs-drop",
-          click: () => this.#ask("drop_step", { uid: step.uid }),
-          signal
-        })
-      );
-    }));
+    this.list.replaceChildren(...steps.map((step, i) => this.#row(step, i, steps.length)));
     this.el.classList.toggle("nbs-empty", steps.length === 0);
+    if (uid) this.list.querySelector(`[data-uid="${uid}"] [data-what="${what}"]`)?.focus({ preventScroll: true });
+  }
+  /** @param {Step} step @param {number} i @param {number} count */
+  #row(step, i, count) {
+    const { signal } = this.view;
+    const on = h("input", {
+      type: "checkbox",
+      title: step.enabled ? "Switch off" : "Switch on",
+      "data-what": "on",
+      "aria-label": `Step ${step.text} is on`,
+      on: { change: () => this.#ask("toggle_step", { uid: step.uid }) },
+      signal
+    });
+    on.checked = step.enabled;
+    const note = step.state === "failed" ? step.reason : step.detail;
+    const text3 = h("button", {
+      type: "button",
+      class: "nbs-step-text",
+      title: "Change this step",
+      "data-what": "text",
+      on: { click: () => this.#edit(step, i) },
+      signal
+    }, h("span", {}, step.text), note ? h("small", {}, note) : null);
+    const grip = count < 2 ? null : h("button", {
+      type: "button",
+      class: "nbs-grip",
+      title: "Move: drag, or arrow keys",
+      "data-what": "grip",
+      "aria-label": `Move step ${i + 1} of ${count}: arrow up, arrow down`,
+      on: {
+        keydown: (event) => {
+          const to = i + (event.key === "ArrowUp" ? -1 : event.key === "ArrowDown" ? 1 : 0);
+          if (to === i) return;
+          event.preventDefault();
+          if (to >= 0 && to < count) this.#ask("move_step", { uid: step.uid, to });
+        }
+      },
+      signal
+    }, icon("grip"));
+    const drop = button({
+      icon: "cross",
+      title: "Drop this step",
+      class: "nbs-drop",
+      click: () => this.#ask("drop_step", { uid: step.uid }),
+      signal
+    });
+    const li = h("li", {
+      class: `nbs-step nbs-step-${step.state}`,
+      "data-uid": step.uid,
+      on: { pointerdown: (event) => this.#press(event, li, step, i) },
+      signal
+    }, grip, on, text3, drop);
+    return li;
+  }
+  /** Opens the form of a step, filled in. @param {Step} step @param {number} i */
+  async #edit(step, i) {
+    if (this.dragged) return;
+    const form3 = await this.#ask("step_form", { uid: step.uid });
+    if (form3) this.parts.edit(form3, i + 1);
+  }
+  /**
+   * A press that goes on to move drags the step to another place.
+   * @param {PointerEvent} event
+   * @param {HTMLElement} li
+   * @param {Step} step
+   * @param {number} from
+   */
+  #press(event, li, step, from) {
+    const target = (
+      /** @type {Element} */
+      event.target
+    );
+    if (event.button || target.closest("input, .nbs-drop")) return;
+    this.dragged = false;
+    const rows = (
+      /** @type {HTMLElement[]} */
+      [...this.list.children]
+    );
+    const others = rows.filter((row) => row !== li);
+    const middles = others.map((row) => {
+      const box = row.getBoundingClientRect();
+      return box.top + box.height / 2;
+    });
+    const start = event.clientY;
+    let to = from;
+    let dragging = false;
+    const ending = new AbortController();
+    const { signal } = ending;
+    this.view.signal.addEventListener("abort", () => ending.abort(), { signal });
+    const show = () => {
+      li.classList.toggle("nbs-dragging", dragging);
+      if (!dragging) li.style.transform = "";
+      others.forEach((row, i) => {
+        row.classList.toggle("nbs-line-above", dragging && i === to && to !== from);
+        row.classList.toggle("nbs-line-below", dragging && to === others.length && i === to - 1 && to !== from);
+      });
+    };
+    const end = () => {
+      ending.abort();
+      dragging = false;
+      show();
+    };
+    document.addEventListener("pointermove", (move) => {
+      if (!dragging && Math.abs(move.clientY - start) < FAR) return;
+      dragging = true;
+      this.dragged = true;
+      li.style.transform = `translateY(${move.clientY - start}px)`;
+      to = middles.filter((middle) => middle < move.clientY).length;
+      show();
+    }, { signal });
+    document.addEventListener("pointerup", () => {
+      const moved = dragging && to !== from;
+      end();
+      setTimeout(() => {
+        this.dragged = false;
+      });
+      if (moved) this.#ask("move_step", { uid: step.uid, to });
+    }, { signal });
+    document.addEventListener("pointercancel", end, { signal });
+    document.addEventListener("keydown", (key) => {
+      if (key.key !== "Escape") return;
+      key.stopPropagation();
+      end();
+    }, { signal, capture: true });
   }
 };
 
@@ -2281,7 +2463,9 @@ function open(model, el) {
   const menu = new Menu(view, { pick, mark: (names) => markAll("nbs-touched", names), done: () => {
   } });
   const panel = new Panel(view, { menu: menu.el, go, legend: () => legend(painter), offers: (offers, names) => menu.show(offers, names) });
-  const steps = new Steps(view);
+  const steps = new Steps(view, {
+    edit: (form3, number) => menu.open({ ...form3, label: `Step ${number}: ${form3.label}` })
+  });
   const code2 = new Code(view);
   const report = new Report(view);
   const notice = h("div", { class: "nbs-notice", role: "status", hidden: true });

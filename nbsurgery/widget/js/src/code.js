@@ -21,12 +21,18 @@ const WHY = {
   "no-notebook": "This notebook lets no widget add a cell: copy the code, or run surgery.emit() in a cell.",
 };
 
-/** Tastes differ; the first is the default. */
-const STYLES = [
-  { label: "in place", in_place: true, function: false },
-  { label: "on a copy", in_place: false, function: false },
-  { label: "a function", in_place: true, function: true },
-  { label: "a function, on a copy", in_place: false, function: true },
+/** Where tastes differ, by the name that Python has for it; the first of each is the default. */
+const TASTES = [
+  { name: "in_place", label: "Change", choices: [{ value: true, label: "the model itself" }, { value: false, label: "a copy of it" }] },
+  { name: "function", label: "As", choices: [{ value: false, label: "statements" }, { value: true, label: "a function" }] },
+  {
+    name: "classes", label: "A changed forward",
+    choices: [
+      { value: "auto", label: "whatever stays right most widely" },
+      { value: "subclass", label: "a subclass, with the author’s text" },
+      { value: "new", label: "a class of its own" },
+    ],
+  },
 ];
 
 export class Code {
@@ -41,10 +47,26 @@ export class Code {
       click: () => this.emit(), signal,
     });
     if (!notebook(view.model)) this.emitButton.hidden = true;
-    this.style = h("select", {
-      class: "nbs-input nbs-style", title: "How the code is written", "aria-label": "How the code is written",
-      on: { change: () => this.restyle() }, signal,
-    }, ...STYLES.map(({ label }, i) => h("option", { value: i }, label)));
+    /** @type {Map<string, HTMLSelectElement>} */
+    this.tastes = new Map();
+    const rows = TASTES.map(({ name, label, choices }) => {
+      const select = h("select", { class: "nbs-input", on: { change: () => this.restyle(name) }, signal },
+        ...choices.map((choice) => h("option", {}, choice.label)));
+      this.tastes.set(name, select);
+      return h("label", { class: "nbs-field" }, h("span", { class: "nbs-label" }, label), select);
+    });
+    this.style = h("details", { class: "nbs-style" },
+      h("summary", { class: "nbs-button", title: "How the code is written" }, "Style"),
+      h("div", { class: "nbs-tastes", role: "group", "aria-label": "How the code is written" }, ...rows));
+    view.root.addEventListener("pointerdown", (event) => {
+      if (!this.style.contains(event.target)) this.style.open = false;
+    }, { signal });
+    this.style.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+      if (event.key !== "Escape" || !this.style.open) return;
+      event.stopPropagation();
+      this.style.open = false;
+      this.style.querySelector("summary").focus();
+    }, { signal });
     this.fate = h("p", { class: "nbs-fate", role: "status", hidden: true });
     this.el = h("section", { class: "nbs-code", "aria-label": "Code" },
       h("header", {}, h("h4", {}, "Code"), h("span", { class: "nbs-space" }), this.style, this.copyButton, this.emitButton),
@@ -87,15 +109,20 @@ export class Code {
 
   drawStyle() {
     const now = this.view.model.get("_style") ?? {};
-    const at = STYLES.findIndex((one) => one.in_place === now.in_place && one.function === now.function);
-    this.style.value = String(Math.max(0, at));
+    for (const { name, choices } of TASTES) {
+      const at = Math.max(0, choices.findIndex(({ value }) => value === now[name]));
+      const select = /** @type {HTMLSelectElement} */ (this.tastes.get(name));
+      select.selectedIndex = at;
+    }
   }
 
-  async restyle() {
-    const { in_place, function: made } = STYLES[Number(this.style.value)];
+  /** @param {string} name */
+  async restyle(name) {
+    const select = /** @type {HTMLSelectElement} */ (this.tastes.get(name));
+    const { value } = /** @type {any} */ (TASTES.find((taste) => taste.name === name)).choices[select.selectedIndex];
     this.view.busy(true);
     try {
-      await this.view.ask("style", { in_place, function: made });
+      await this.view.ask("style", { [name]: value });
     } catch (error) {
       this.view.fail(error);
     } finally {

@@ -31,13 +31,16 @@ export function form(fields, options) {
   });
   return {
     el: h("div", { class: "nbs-fields" }, ...rows),
-    /** @returns {Record<string, any>} what was left empty is left out */
-    read() {
+    /**
+     * @param {boolean} [nulls] what was left empty is null; else it is left out
+     * @returns {Record<string, any>}
+     */
+    read(nulls = false) {
       /** @type {Record<string, any>} */
       const values = {};
       for (const [name, control] of controls) {
         const value = control.read();
-        if (value !== null && value !== undefined) values[name] = value;
+        if (nulls || (value !== null && value !== undefined)) values[name] = value ?? null;
       }
       return values;
     },

@@ -101,9 +101,10 @@ export class Menu {
     let timer = /** @type {any} */ (0);
     signal.addEventListener("abort", () => clearTimeout(timer));
 
+    const step = offer.uid === undefined ? {} : { uid: offer.uid };
     const values = () => ({
       ...(offer.arguments ?? { where: this.names }),
-      ...fields.read(),
+      ...fields.read(offer.uid !== undefined),
     });
     /** @param {string} message */
     const fail = (message) => {
@@ -113,7 +114,7 @@ export class Menu {
     const look = async () => {
       const mine = ++asked;
       try {
-        const shown = await this.view.ask("preview", { operation: offer.operation, arguments: values() });
+        const shown = await this.view.ask("preview", { operation: offer.operation, arguments: values(), ...step });
         if (signal.aborted || mine !== asked) return;
         fail("");
         preview.textContent = shown?.text ?? "";
@@ -133,13 +134,15 @@ export class Menu {
       timer = setTimeout(look, PAUSE);
     };
     const go = async () => {
+      if (apply.disabled) return;
       clearTimeout(timer);
       asked++;
       apply.disabled = true;
       apply.classList.add("nbs-working");
       this.view.busy(true);
       try {
-        await this.view.ask("apply", { operation: offer.operation, arguments: values() });
+        if (offer.uid === undefined) await this.view.ask("apply", { operation: offer.operation, arguments: values() });
+        else await this.view.ask("change_step", { ...step, arguments: values() });
         if (!signal.aborted) this.close();
         this.parts.done();
       } catch (error) {
@@ -161,7 +164,7 @@ export class Menu {
       pick: this.parts.pick,
     });
     const back = button({ icon: "back", title: "Back to the operations", click: () => this.close(), signal });
-    const apply = button({ label: "Apply", class: "nbs-primary nbs-apply", click: go, signal });
+    const apply = button({ label: offer.uid === undefined ? "Apply" : "Change", class: "nbs-primary nbs-apply", click: go, signal });
     const cancel = button({ label: "Cancel", click: () => this.close(), signal });
     this.el.replaceChildren(h("form", {
       class: "nbs-form",
@@ -182,7 +185,7 @@ export class Menu {
     fields.el, preview, problem, h("footer", {}, cancel, apply)));
     this.el.hidden = false;
     if (!fields.focus()) apply.focus({ preventScroll: true });
-    this.el.scrollIntoView?.({ block: "nearest" });
+    if (this.el.parentElement) this.el.parentElement.scrollTop = 0;
     look();
   }
 }

@@ -129,12 +129,29 @@ export class Selection {
     el.setAttribute("marker-end", `url(#${this.painter.id(name)})`);
   }
 
-  /** @param {PointerEvent} event */
+  /**
+   * A row's tip stands beside the row, so that it covers no other; an edge's goes with the pointer.
+   * @param {PointerEvent} event
+   */
   #moveTip(event) {
     if (!this.tip.classList.contains("nbs-shown")) return;
     const box = /** @type {HTMLElement} */ (this.tip.parentElement).getBoundingClientRect();
-    const x = Math.min(event.clientX - box.left + 14, box.width - this.tip.offsetWidth - 6);
-    const y = Math.min(event.clientY - box.top + 16, box.height - this.tip.offsetHeight - 6);
+    const { offsetWidth: wide, offsetHeight: high } = this.tip;
+    const item = this.#at(event);
+    let x = event.clientX - box.left + 14;
+    let y = event.clientY - box.top + 16;
+    if (item?.kind === "row") {
+      const row = item.el.getBoundingClientRect();
+      y = row.top - box.top;
+      x = row.right - box.left + 10;
+      if (x + wide > box.width - 6) x = row.left - box.left - wide - 10;
+      if (x < 6) { // no room on either side
+        x = event.clientX - box.left;
+        y -= high + 6;
+      }
+    }
+    x = Math.max(6, Math.min(x, box.width - wide - 6));
+    y = Math.max(6, Math.min(y, box.height - high - 6));
     this.tip.style.transform = `translate(${x}px, ${y}px)`;
   }
 

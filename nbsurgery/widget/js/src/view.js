@@ -109,7 +109,9 @@ export function open(model, el) {
   const selection = new Selection(view, painter, canvas, camera, { toggle, tip });
   const menu = new Menu(view, { pick, mark: (names) => markAll("nbs-touched", names), done: () => {} });
   const panel = new Panel(view, { menu: menu.el, go, legend: () => legend(painter), offers: (offers, names) => menu.show(offers, names) });
-  const steps = new Steps(view);
+  const steps = new Steps(view, {
+    edit: (form, number) => menu.open({ ...form, label: `Step ${number}: ${form.label}` }),
+  });
   const code = new Code(view);
   const report = new Report(view);
 
