@@ -18,8 +18,8 @@ from nbsurgery.errors import SurgeryError
 # What a widget without its kernel leaves has no element in it: JupyterLab's "model not found", above the
 # picture that stands for it. The bundle's own style sheet is not there then.
 _QUIET = (
-    "<style>.jp-OutputArea-child:has(> .jupyter-widgets:not(:has(*)))"
-    ":has(+ .jp-OutputArea-child .nbs-static){display:none}"
+    "<style>.jp-OutputArea-child:has(+ .jp-OutputArea-child .nbs-static)"
+    ">.jupyter-widgets:not(:has(*)){display:none}"
     ".nbs-static img{max-width:100%;border:1px solid #8886;border-radius:10px}</style>"
 )
 
