@@ -72,7 +72,7 @@ REFUSED = [
     ("replace", {"where": {"class": 3}, "new": "nn.Identity()"}, "cannot be found"),
     ("replace", {"where": {"class": "int"}, "new": "nn.Identity()"}, "no module of the class int"),
     ("insert", {"new": "nn.ReLU()", "after": []}, "an empty name or list"),
-    ("insert", {"new": "nn.ReLU()", "after": "bn", "before": "bn"}, "not both"),
+    ("insert", {"new": "nn.ReLU()", "after": "bn", "before": "bn"}, "does not read"),
     ("cut", {"after": {"call": 3}}, "no call is named 3"),
     ("cut", {"after": ""}, "an empty name or list"),
     ("tap", {"nodes": {}}, "at least one node"),
