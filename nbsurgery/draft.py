@@ -17,7 +17,7 @@ from torch import nn
 from . import rewrite
 from .edits import Assign, Edit, InsertChild, NewModule
 from .errors import EmissionError, StepError
-from .graph import Graph, Node, Scope
+from .graph import Graph, Node, Ref, Scope
 from .regions import Part
 
 
@@ -171,14 +171,15 @@ class Draft:
             return False
         return True
 
-    def live_nodes(self) -> list[Node]:
+    def live_nodes(self, graph: Graph | None = None) -> list[Node]:
         """Every node that still runs: of the scopes that the root reaches."""
+        scopes = (graph or self.graph).scopes
         nodes: list[Node] = []
 
         def walk(key: str) -> None:
-            for node in self.graph.scopes[key].nodes:
+            for node in scopes[key].nodes:
                 nodes.append(node)
-                if node.child is not None and node.child in self.graph.scopes:
+                if node.child is not None and node.child in scopes:
                     walk(node.child)
 
         walk("")
@@ -225,13 +226,13 @@ class Draft:
         self.edits.append(edit)
         for path, made in modules.items():
             self.made |= dict.fromkeys(where[path], made)
-            self._leaf_calls(where[path], type(made).__name__)
+            self._leaf_calls(where[path], made)
 
-    def _leaf_calls(self, paths: Iterable[str], type_: str) -> None:
+    def _leaf_calls(self, paths: Iterable[str], made: Any) -> None:
         changed: dict[str, Scope] = {}
         for key, scope in self.graph.scopes.items():
             nodes = tuple(
-                n.with_(child=None, type=type_, writes=(), facts={})
+                n.with_(child=None, type=type(made).__name__, writes=overwrites(made, n), facts={})
                 if n.kind == "module" and n.target in paths
                 else n
                 for n in scope.nodes
@@ -239,6 +240,28 @@ class Draft:
             if nodes != scope.nodes:
                 changed[key] = scope.with_(nodes=nodes)
         self._exchange(changed)
+        for key in changed:
+            self._passed_writes(key)
+
+    def set_in_place(self, path: str, on: bool) -> None:
+        """Say of the calls of the module at `path` whether they overwrite what they read."""
+        for node in self.calls_of(path):
+            changed = node.with_(writes=node.refs[:1] if on else ())
+            self.set_scope(rewrite.exchanged(self.scope_of(node), changed))
+            self._passed_writes(node.scope)
+
+    def _passed_writes(self, key: str) -> None:
+        """Who calls a scope that overwrites what it was given overwrites it as well."""
+        scope = self.graph.scopes.get(key)
+        if scope is None or scope.caller is None:
+            return
+        call = self.graph.by_id[scope.caller]
+        given = (scope.bindings.get(id) for id in rewrite.written_inputs(scope))
+        writes = {r.id: None for r in given if isinstance(r, Ref)}
+        if not set(writes) <= set(call.writes):
+            changed = call.with_(writes=(*dict.fromkeys((*call.writes, *writes)),))
+            self.set_scope(rewrite.exchanged(self.scope_of(call), changed))
+            self._passed_writes(call.scope)
 
     def _drop_below(self, paths: Iterable[str], keep_old: bool) -> None:
         """Edits of something that goes are moot: they leave no code."""
@@ -309,7 +332,7 @@ class Draft:
             if isinstance(edit, InsertChild) and _below(edit.path, edit.name) == path:
                 self.edits[i] = dataclasses.replace(edit, **changes)
                 self.made[path] = made
-                self._leaf_calls((path,), type(made).__name__)
+                self._leaf_calls((path,), made)
                 return True
         for key, rewire in self.rewires.items():
             for attr, new in rewire.new.items():
@@ -317,7 +340,7 @@ class Draft:
                     fresh = {**rewire.new, attr: dataclasses.replace(new, **changes)}
                     self.rewires[key] = dataclasses.replace(rewire, new=fresh)
                     self.made[path] = made
-                    self._leaf_calls((path,), type(made).__name__)
+                    self._leaf_calls((path,), made)
                     return True
         return False
 
@@ -363,9 +386,10 @@ class Draft:
 
     def finish(self) -> None:
         """Leave out what later steps made moot: edits of modules that are no longer called."""
-        live = {n.target for n in self.live_nodes() if n.kind == "module"}
-        live |= {n.target.rpartition(".")[0] for n in self.live_nodes() if n.kind == "parameter"}
-        called = {n.target for n in self.base.by_id.values() if n.kind == "module"}
+        graphs = [p.part.graph for p in self.pieces()] or [self.graph]
+        nodes = [n for g in graphs for n in self.live_nodes(g)]
+        live = _reached(nodes)
+        called = _reached(self.base.by_id.values())
 
         def gone(path: str) -> bool:
             was = any(t == path or t.startswith(path + ".") for t in called)
@@ -373,13 +397,39 @@ class Draft:
             return was and not is_
 
         def stays(edit: Edit | None) -> bool:
-            if not isinstance(edit, InsertChild):
-                return edit is not None
-            return _below(edit.path, edit.name) in live
+            if isinstance(edit, InsertChild):
+                return _below(edit.path, edit.name) in live
+            if isinstance(edit, Assign) and not self.exists(edit.path):  # a step made it
+                return edit.path in live
+            return edit is not None
 
         self.edits = [e for e in (e.without(gone) for e in self.edits) if stays(e)]
         reach = self.live_scopes()
-        self.rewires = {k: r for k, r in self.rewires.items() if k in reach}
+        self.rewires = {
+            k: dataclasses.replace(
+                r,
+                new={
+                    a: m for a, m in r.new.items() if _below(self.graph.scopes[k].path, a) in live
+                },
+            )
+            for k, r in self.rewires.items()
+            if k in reach
+        }
+
+
+def _reached(nodes: Iterable[Node]) -> set[str]:
+    """Paths of the modules and parameters that some nodes use, and of the modules that own those."""
+    read = {str(n.target) for n in nodes if n.kind == "parameter"}
+    return (
+        {n.target for n in nodes if n.kind == "module"}
+        | read
+        | {p.rpartition(".")[0] for p in read}
+    )
+
+
+def overwrites(made: Any, node: Node) -> tuple[str, ...]:
+    """What a call of a new module overwrites: what it reads, where the module works in place."""
+    return node.refs[:1] if getattr(made, "inplace", False) is True else ()
 
 
 def _below(path: str, name: str) -> str:

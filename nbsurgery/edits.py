@@ -7,8 +7,8 @@ has to know of it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import nn
@@ -137,7 +137,10 @@ class Assign(Edit):
 
 @dataclass(frozen=True)
 class Bulk(Edit):
-    """The same new module in many places: a loop over a class, or over a list of names."""
+    """The same new module in many places: a loop over a class, or over a list of names.
+
+    ``calls`` says of each path how often it is called, where the comment is `bulk_comment`.
+    """
 
     paths: tuple[str, ...]
     new: Expression
@@ -147,8 +150,15 @@ class Bulk(Edit):
     once: str = ""
     keep: bool = False
     was: type | None = None
+    calls: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def lines(self, place: Place) -> list[str]:
+        if len(self.paths) == 1 and self.cls is None:  # the others went with a later step
+            one = Assign(
+                self.step, self.comment, self.paths[0], self.new, {}, self.suffix, self.moded,
+                self.once, self.keep, self.was,
+            )  # fmt: skip
+            return one.lines(place)
         lines = []
         if self.once:
             lines += [
@@ -182,7 +192,28 @@ class Bulk(Edit):
         ]
 
     def without(self, gone: Callable[[str], bool]) -> Edit | None:
-        return None if all(gone(p) for p in self.paths) else self
+        left = tuple(p for p in self.paths if not gone(p))
+        if not left:
+            return None
+        if self.cls is not None or left == self.paths:
+            return self
+        _, mark, kept = self.comment.partition(";")
+        comment = self.comment
+        if self.calls:
+            comment = bulk_comment(left, None, self.new, self.calls) + mark + kept
+        return replace(self, paths=left, comment=comment)
+
+
+def bulk_comment(
+    paths: Sequence[str], cls: type | None, new: Expression, calls: Mapping[str, int]
+) -> str:
+    """``every nn.ReLU → nn.GELU: 17 modules, 33 calls``."""
+    count = sum(calls[p] for p in paths)
+    many = f"{count:,} call{'s' if count != 1 else ''}"
+    if cls is not None:
+        return f"every {spell(cls)} → {new.short}: {len(paths)} modules, {many}"
+    named = f"{len(paths)} modules ({paths[0]} … {paths[-1]})" if len(paths) > 1 else paths[0]
+    return f"{named} → {new.short}: {many}"
 
 
 @dataclass(frozen=True)

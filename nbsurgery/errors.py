@@ -8,7 +8,8 @@ SurgeryError                     all of them; ``except nbs.SurgeryError`` catche
 │   └── ShapeError               the edited model cannot run: names the node and the shapes that met
 ├── EmissionError                the edit has no code that would be right; says which scope, and why
 ├── ReplayRefused                a recorded decision does not hold for this input
-└── EngineError                  Graphviz could not be run, or ran too long
+├── EngineError                  Graphviz could not be run, or ran too long
+└── InternalError                a fault of nbsurgery itself; nothing has changed, and it should be reported
 
 Each message says what came, what is allowed and what to do.
 """
@@ -64,6 +65,10 @@ class ReplayRefused(SurgeryError):
 
 class EngineError(SurgeryError):
     """Graphviz could not be run, failed, or ran longer than its time limit."""
+
+
+class InternalError(SurgeryError):
+    """Something inside nbsurgery failed that should not: the person's model and steps are as before."""
 
 
 def an(word: str) -> str:

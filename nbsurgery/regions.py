@@ -55,7 +55,7 @@ class Part:
     ``partial`` maps the key of a scope that is not whole to what is left of it. ``opened`` holds, by
     key, the containers that their caller runs child by child, since more than one value leaves them.
     ``handed`` maps a value made further inside to the call that hands it out alone, ``taken`` the input
-    of a container to the values that enter it as one tuple.
+    of a container to the values that enter it as one tuple. ``first`` is the border that it begins at.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Part:
     opened: dict[str, Scope] = field(default_factory=dict)
     handed: dict[str, str] = field(default_factory=dict)
     taken: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    first: Border | None = None
 
     def opens(self, scope: Scope) -> bool:
         """Whether a container inside this one is run child by child: then this one is, too."""
@@ -141,7 +142,9 @@ def part(
         EmissionError: A border runs through something that cannot be split.
     """
     chain = last is None or _carries(graph, "", last, container)
-    made = Part(name, graph, container=lambda s: container(s) and (chain or s.key != ""))
+    made = Part(
+        name, graph, container=lambda s: container(s) and (chain or s.key != ""), first=first
+    )
     root = _piece(graph, "", first, last, made)
     made.partial[""] = root
     made.inputs = tuple(n.id for n in root.inputs)
@@ -152,6 +155,14 @@ def part(
         raise StepError(f"nothing runs in {name!r}: the borders lie on the same place")
     made.graph = graph.with_scopes(made.partial)
     return made
+
+
+def leading(graph: Graph, last: Border) -> tuple[Graph, tuple[str, ...]]:
+    """What runs before a border, to be evaluated: its output is what crosses, under these ids."""
+    made = Part("", graph)
+    made.partial[""] = _piece(graph, "", None, last, made)
+    cross = crossing(graph, "", last)
+    return graph.with_scopes(made.partial), (*cross.inputs, *cross.made)
 
 
 def _carries(graph: Graph, key: str, last: Border, container: Callable[[Scope], bool]) -> bool:

@@ -105,7 +105,7 @@ def without_dead(scope: Scope, fresh: Iterable[str] = ()) -> Scope:
     in `fresh` the output does not count as a reader of later writes.
     """
     early = set(fresh)
-    by_id = scope.by_id
+    by_id, shared = scope.by_id, _shared(scope)
     users: dict[str, set[str]] = {n.id: set() for n in scope.nodes}
     for node in scope.nodes:
         for id in node.refs:
@@ -119,7 +119,7 @@ def without_dead(scope: Scope, fresh: Iterable[str] = ()) -> Scope:
                 alive.update(node.refs)
             elif any(
                 w in alive and _matters(by_id.get(w), node, users, alive, scope, early)
-                for w in node.writes
+                for w in _overwritten(node, shared)
             ):
                 alive.add(node.id)
         if len(alive) == before:
@@ -143,15 +143,37 @@ def _matters(
 def overwritten_later(scope: Scope, id: str) -> Node | None:
     """The first node that overwrites the value of node `id` in place after it was made.
 
-    Follows views one step: a node that returns a view of the value and is itself written counts.
+    A write into something that may share the value's memory counts.
     """
-    views = {id}
+    shared = _shared(scope)
     for node in scope.nodes[position(scope, id) + 1 :]:
-        if views & set(node.writes):
+        if id in _overwritten(node, shared):
             return node
-        if node.type in _VIEWS and node.refs[:1] and node.refs[0] in views:
-            views.add(node.id)
     return None
+
+
+def written_inputs(scope: Scope) -> list[str]:
+    """The inputs that something in the scope may overwrite in place."""
+    shared = _shared(scope)
+    found = {id for n in scope.nodes for id in _overwritten(n, shared)}
+    return [n.id for n in scope.inputs if n.id in found]
+
+
+def _overwritten(node: Node, shared: dict[str, set[str]]) -> set[str]:
+    """Every value that a node may overwrite: what it writes, and what shares memory with that."""
+    return {other for w in node.writes for other in shared.get(w, {w})}
+
+
+def _shared(scope: Scope) -> dict[str, set[str]]:
+    """Values that may share memory, by each of them: views, and what is handed on after a write."""
+    found: dict[str, set[str]] = {}
+    for node in scope.nodes:
+        base = node.refs[:1] if node.type in _VIEWS else node.writes[:1]
+        together = found.get(base[0], {base[0]}) if base else set()
+        together.add(node.id)
+        for id in (*base, node.id):
+            found[id] = together
+    return found
 
 
 _VIEWS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import difflib
 import functools
@@ -10,7 +11,7 @@ import itertools
 import json
 import numbers
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from . import forms, verify
+from . import forms, regions, verify
 from .annotate import annotate
 from .capture import capture, replay
 from .draft import Draft
@@ -26,6 +27,7 @@ from .emit.statements import EMPTY, Style, emit
 from .errors import (
     CaptureError,
     EmissionError,
+    InternalError,
     ModelFailed,
     SelectionError,
     ShapeError,
@@ -311,9 +313,10 @@ class Session:
         while True:
             draft, outcomes = self._drafted(steps, off, must)
             try:
-                code = emit(draft, self.variable, self._style)
-                return self._proven(steps, outcomes, draft, code)
-            except (EmissionError, StepError, CaptureError) as error:
+                with _internal("writing and checking the code"):
+                    code = emit(draft, self.variable, self._style)
+                    return self._proven(steps, outcomes, draft, code)
+            except (EmissionError, StepError, CaptureError, InternalError) as error:
                 applied = [s.uid for s in steps if outcomes[s.uid].state == "ok"]
                 if must in applied or not applied:
                     raise
@@ -332,7 +335,8 @@ class Session:
             else:
                 trial = draft.copy()
                 try:
-                    count = OPERATIONS[step.operation].apply(trial, step.uid, step.arguments)
+                    with _internal(step.text):
+                        count = OPERATIONS[step.operation].apply(trial, step.uid, step.arguments)
                 except SurgeryError as error:
                     if step.uid == must:
                         raise
@@ -393,7 +397,7 @@ class Session:
         """What crosses into a model that begins inside: the values of the original's run."""
         part = draft.pieces()[0].part
         taken = [part.taken.get(n.id, n.id) for n in part.partial[""].inputs]
-        ids = [i for t in taken for i in (t if isinstance(t, tuple) else (t,))]
+        leading, ids = regions.leading(draft.graph, part.first)
         whole = dataclasses.replace(draft, division=None)
         if draft.edits or draft.rewires:  # what steps made or changed crosses as they leave it
             code = emit(whole, self.variable)
@@ -402,21 +406,16 @@ class Session:
             ).model
         else:
             model = verify.structural_copy(self.original)
-        example = cloned(self._adapted(whole))
         try:
             with still(), torch.no_grad():
-                _, values = replay(draft.graph, model, *example, values=ids)
+                crossing = replay(leading, model, *cloned(self._adapted(whole)))
         except SurgeryError:
             raise
         except Exception as error:  # whatever the edited layers raise
             raise StepError(
                 f"what enters the model now cannot be computed: {explain(error, (model,))}"
             ) from error
-        inputs = {n.id: n for n in self.base.root.inputs}
-        args, kwargs = example
-        for i, id in enumerate(inputs):
-            given = kwargs.get(inputs[id].target, args[i] if i < len(args) else None)
-            values.setdefault(id, given)
+        values = dict(zip(ids, crossing if len(ids) > 1 else (crossing,), strict=True))
         return tuple(
             tuple(values[i] for i in t) if isinstance(t, tuple) else values[t] for t in taken
         )
@@ -671,7 +670,8 @@ class Session:
         offers = []
         for operation in OPERATIONS.values():
             try:
-                found = operation.offers(self._state.draft, nodes)
+                with _internal(f"offering {operation.name}"):
+                    found = operation.offers(self._state.draft, nodes)
             except SurgeryError:
                 continue  # it makes no sense on this selection
             offers += [o.to_dict() for o in found if self._fits(o)]
@@ -685,9 +685,10 @@ class Session:
         trial = self._state.draft.copy()
         filled = {f.name: f.default for f in offer.fields if f.default}
         try:
-            operation.apply(trial, 0, {**offer.arguments, **filled})
-            trial.finish()
-            trial.pieces()
+            with _internal(f"offering {offer.operation}"):
+                operation.apply(trial, 0, {**offer.arguments, **filled})
+                trial.finish()
+                trial.pieces()
         except SurgeryError:
             return False
         return True
@@ -712,7 +713,8 @@ class Session:
                 self._before(step),
             )
         trial = before.copy()
-        count = OPERATIONS[operation].apply(trial, step.uid, step.arguments)
+        with _internal(step.text):
+            count = OPERATIONS[operation].apply(trial, step.uid, step.arguments)
         where = next(
             (step.arguments[k] for k in ("where", "after", "before") if k in step.arguments), None
         )
@@ -796,6 +798,21 @@ class Session:
             for i, s in enumerate(steps, 1)
             if self._state.outcomes[s.uid].state == "failed"
         ]
+
+
+@contextlib.contextmanager
+def _internal(doing: str) -> Iterator[None]:
+    """What nobody foresaw reaches the person as an error of nbsurgery, not as one of theirs."""
+    try:
+        yield
+    except SurgeryError:
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise InternalError(
+            f"a fault of nbsurgery, not of your model: {doing} failed with {said}. Nothing has "
+            "changed; please report it with this message and the lines below it"
+        ) from error
 
 
 def _plain(name: str, value: Any) -> Any:

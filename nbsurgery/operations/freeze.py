@@ -79,7 +79,8 @@ class Freeze(Edit):
 
     def without(self, gone: Callable[[str], bool]) -> Edit | None:
         modules = tuple(p for p in self.modules if not gone(p))
-        return replace(self, modules=modules) if modules or self.tensors else None
+        tensors = tuple(p for p in self.tensors if not gone(p))
+        return replace(self, modules=modules, tensors=tensors) if modules or tensors else None
 
 
 def batchnorms(model: nn.Module, paths: Iterable[str]) -> list[type]:

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from .. import rewrite
-from ..draft import Draft, call_in_scope, describe, ordinal
+from ..draft import Draft, call_in_scope, describe, ordinal, overwrites
 from ..edits import Assign, InsertChild, NewModule
 from ..errors import StepError
 from ..expression import Expression, parse, stateless_source
@@ -294,10 +294,11 @@ def _new_node(
 ) -> Node:
     count = sum(1 for n in draft.graph.by_id if n.startswith(f"@{step}#"))
     if path is not None:
-        return Node(
+        new = Node(
             f"@{step}#{count}", scope.key, "module", path, type(made).__name__, path, (Ref(source),),
             step=step,
         )  # fmt: skip
+        return new.with_(writes=overwrites(made, new))
     base = f"{scope.key}.{expr.callee}" if scope.key else expr.callee
     name = rewrite.unique_name(base, draft.graph.by_name)
     return Node(

@@ -10,9 +10,9 @@ from torch import nn
 
 from .. import rewrite
 from ..draft import Draft, call_in_scope, describe, is_head, local_name, number, ordinal
-from ..edits import Assign, Bulk, NewModule
+from ..edits import Assign, Bulk, NewModule, bulk_comment
 from ..errors import StepError, an
-from ..expression import Expression, parse, printed, spell
+from ..expression import Expression, parse, printed
 from ..graph import Node, Ref, Scope
 from ..targets import Target, call_name, class_of, outermost, resolve, spelled_where
 from .base import (
@@ -172,21 +172,19 @@ class Replace(Operation):
                     replace_call(draft, step, draft.node(node.id), text)
             return
         paths = tuple(t.path for t in targets)
-        calls = sum(len(t.nodes) for t in targets)
+        calls = {t.path: len(t.nodes) for t in targets}
         cls = class_of(where, draft.namespace)
         if cls is not None:
             every = {p for p, m in draft.model.named_modules() if isinstance(m, cls)}
             if every != set(paths):  # some of the class never run, or went: name the places instead
                 cls = None
-        named = f"every {spell(cls)}" if cls else f"{len(paths)} modules ({paths[0]} … {paths[-1]})"
-        count = f"{len(paths)} modules, " if cls else ""
         kept = _kept(paths[0], first, made) if keep else []
-        comment = f"{named} → {expr.short}: {count}{calls:,} call{'s' if calls != 1 else ''}"
+        comment = bulk_comment(paths, cls, expr, calls)
         if kept:
             comment += f"; {_and(kept)} kept"
         bulk = Bulk(
             step, comment, paths, expr, cls, suffix_for(draft, made, paths[0]), is_moded(made),
-            nests(expr, made, first), bool(kept), _was(expr, made, first),
+            nests(expr, made, first), bool(kept), _was(expr, made, first), calls,
         )  # fmt: skip
         own = "old" in expr.free
         each = {p: new_module(draft, text, draft.module(p))[1] if own else made for p in paths}
@@ -344,7 +342,8 @@ def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
     path = f"{scope.path}.{attr}" if scope.path else attr
     changed = node.with_(
         kind="module", target=path, name=path, type=type(made).__name__, args=tuple(tensors[:1]),
-        kwargs={}, child=None, step=step, writes=(), calls=1, call=1, facts={},
+        kwargs={}, child=None, step=step, calls=1, call=1, facts={},
+        writes=(tensors[0].id,) if getattr(made, "inplace", False) is True else (),
     )  # fmt: skip
     rest = _still_serves(draft, node)
     draft.rewire(

@@ -123,6 +123,9 @@ class Set(Operation):
                 paths.append(path)
         if not paths:
             raise StepError(f"{spelled_where(arguments['where'])} has these values already")
+        if "inplace" in values:
+            for path in paths:
+                draft.set_in_place(path, values["inplace"] == "True")
         shown = paths[0] if len(paths) == 1 else f"{paths[0]} … {paths[-1]}"
         draft.edits.append(
             SetAttributes(

@@ -64,9 +64,10 @@ def begun(draft: Draft, id: str) -> tuple[Piece, ...]:
     lost = before - parameters(trial)
     kept = {n.target for n in trial.live_nodes() if n.kind == "module"}
     gone = [
-        n.target for n in draft.live_nodes()
+        path for n in draft.live_nodes()
         if n.kind == "module" and draft.exists(n.target)
-        and not any(k == n.target or k.startswith(n.target + ".") for k in kept)
+        for path in _from_outside(n.target)
+        if not any(k == path or k.startswith(path + ".") for k in kept)
     ]  # fmt: skip
     batch, name = batch_of(draft.base), call_name(draft.graph, node.id)
     inputs = [
@@ -81,6 +82,12 @@ def begun(draft: Draft, id: str) -> tuple[Piece, ...]:
     )
     suffix, doc = f"From{camel(name)}", f"from `{name}` on"
     return (Piece(made, "", suffix, doc, comment, gone[0] if gone else ""),)
+
+
+def _from_outside(path: str) -> list[str]:
+    """``a``, ``a.b``, ``a.b.c``: a path and what it lies in, the outermost first."""
+    parts = path.split(".")
+    return [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
 
 
 OPERATION = Start()

@@ -6,19 +6,40 @@ Used by the suite on few examples and by ``python tests/surgery.py`` on many.
 from __future__ import annotations
 
 import collections
+import dataclasses
+import functools
 import json
 import random
+import tempfile
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 
-from nbsurgery.errors import SurgeryError
+from nbsurgery import verify
+from nbsurgery.emit.statements import emit
+from nbsurgery.errors import InternalError, ReplayRefused, SurgeryError
 from nbsurgery.session import Session, fingerprint
-
-from tests.session.zoo import build
-
+from nbsurgery.verify import oracle
+from nbsurgery.verify.compare import difference
+from tests.session.fresh import Server
+from tests.session.zoo import build, names_for
 
 LOUD = False  # set by tests/surgery.py --loud
+EMPTY = {"format": "nbsurgery/1", "steps": []}
+
+
+def opened(name: str) -> Session:
+    """A session on a fresh model of the zoo."""
+    model, args, kwargs = build(name)
+    return Session(model, args, kwargs, namespace=names_for(model))
+
+
+@functools.cache
+def server() -> Server:
+    """The one server of this process."""
+    return Server()
 
 
 def state_of(model: nn.Module) -> dict:
@@ -33,35 +54,55 @@ def state_of(model: nn.Module) -> dict:
     }
 
 
+# ------------------------------------------------------------------ what a person would click
+
+
 def random_step(session: Session, choose: random.Random) -> tuple[str, dict] | None:
-    """One offer on one or two random places, its form filled at random."""
+    """One offer on one or two places that the picture shows, its form left alone or filled."""
     graph = session.draft.graph
     names = [n.name for n in graph.flat if n.kind != "output"] + [k for k in graph.scopes if k]
-    picked = choose.sample(names, min(len(names), choose.choice((1, 1, 1, 2))))
+    picked = choose.sample(names, min(len(names), choose.choice((1, 1, 2))))
     offers = session.offers(picked)
     if choose.random() < 0.02:
         offers = session.offers([]) or offers
     if not offers:
         return None
-    kinds = sorted({o["operation"] for o in offers})
-    kind = choose.choice(kinds)
+    kind = choose.choice(sorted({o["operation"] for o in offers}))
     offer = choose.choice([o for o in offers if o["operation"] == kind])
     arguments = dict(offer["arguments"])
     for field in offer["fields"]:
         value = field["default"]
-        if field["choices"] and field["type"] in ("code", "choice"):
+        if field["choices"] and choose.random() < 0.5:
             value = choose.choice(field["choices"])
-        if field["type"] == "int" and choose.random() < 0.5:
-            value += 1
-        if field["type"] == "bool":
-            value = value or choose.random() < 0.3
-        if offer["operation"] == "set":
+        if field["type"] == "int":
+            value += choose.choice((1, 2, 4))
+        if field["type"] == "bool" and choose.random() < 0.3:
+            value = True
+        if kind == "set":
             value = _other(str(value))
         if value not in (None, "", False):
             arguments[field["name"]] = value
-    if offer["operation"] == "set" and set(arguments) == {"where"}:
+    if kind == "set" and set(arguments) == {"where"}:
         return None  # nothing to turn that leaves the shapes alone
-    return offer["operation"], arguments
+    if kind == "replace" and choose.random() < 0.4:
+        arguments["new"] = _alike(session, picked[0]) or arguments["new"]
+    return kind, arguments
+
+
+def _alike(session: Session, name: str) -> str | None:
+    """The text of a layer of the same class and widths, as a person would type it."""
+    node = session.draft.graph.by_name.get(name)
+    if node is None or node.kind != "module":
+        return None
+    old = session.draft.module(node.target)
+    return {
+        nn.Linear: "nn.Linear(old.in_features, old.out_features)",
+        nn.BatchNorm2d: "nn.BatchNorm2d(old.num_features, eps=1e-3)",
+        nn.LayerNorm: "nn.LayerNorm(old.normalized_shape, eps=1e-3)",
+        nn.Embedding: "nn.Embedding(old.num_embeddings, old.embedding_dim)",
+        nn.ReLU: "nn.LeakyReLU(0.2)",
+        nn.Dropout: "nn.Dropout(0.3)",
+    }.get(type(old))
 
 
 def _other(text: str) -> str:
@@ -72,6 +113,9 @@ def _other(text: str) -> str:
         return str(float(text) * 2) if "." in text or "e-" in text else ""
     except ValueError:
         return ""
+
+
+# ------------------------------------------------------------------ one recipe
 
 
 def check(
@@ -85,21 +129,20 @@ def check(
         if step is None:
             continue
         operation, arguments = step
-        code = session.code
-        told = f"{name}: {operation} {json.dumps(arguments)}"
+        told = f"{name}: {operation} {json.dumps(arguments)} after {_recipe(session)}"
+        was = session.code, session.recipe
         try:
             session.do(operation, arguments)
         except SurgeryError as error:
+            crashed = isinstance(error, InternalError)
             if LOUD:
                 print(f"refused {told}: {error}", flush=True)
-            seen[operation, "refused"] += 1
-            seen["reason", f"{type(error).__name__}: {_kind(str(error))}"] += 1
-            if session.code != code:
-                wrong.append(f"{told}: refused, and yet the code has changed")
-            continue
-        except Exception as error:
-            seen[operation, "crashed"] += 1
-            wrong.append(f"{told}: {type(error).__name__}: {error}")
+            seen[operation, "crashed" if crashed else "refused"] += 1
+            seen["reason", f"{operation}: {_kind(error)}"] += 1
+            if (session.code, session.recipe) != was:
+                wrong.append(f"{told}: refused, and yet the steps have changed")
+            if crashed:
+                wrong.append(f"{told}: {error}")
             continue
         seen[operation, "applied"] += 1
         wrong += [
@@ -109,22 +152,87 @@ def check(
         ]
     if state_of(session.model) != before:
         wrong.append(f"{name}: the person's model has changed after {session.code}")
-    recipe = [s.to_json() for s in session.recipe]
-    if json.loads(json.dumps(recipe)) != recipe:
-        wrong.append(f"{name}: the recipe is not the same after JSON: {recipe}")
+    if session.recipe and not wrong:
+        told = f"{name}: {_recipe(session)}"
+        wrong += [
+            f"{told}: {text}\n{session.code}"
+            for text in (*elsewhere(session, name), *again(session))
+        ]
     return wrong
 
 
-def again(name: str, recipe: list[dict]) -> str:
-    """The code that a recipe gives on a fresh model."""
-    model, args, kwargs = build(name)
-    session = Session(model, args, kwargs, namespace={})
-    for step in recipe:
-        session.do(step["operation"], step["arguments"])
-    return session.code
+def _recipe(session: Session) -> str:
+    return json.dumps([[s.operation, dict(s.arguments)] for s in session.recipe])
 
 
-def _kind(message: str) -> str:
+def elsewhere(session: Session, name: str) -> list[str]:
+    """The code on a fresh model in a process without nbsurgery: the oracle's numbers, and twice as once."""
+    draft = session.draft
+    if session._state.built is None:
+        return []  # the steps cancel
+    results = session._results(draft) or ("model",)
+    args, kwargs = session._adapted(draft)
+    answer = server().run(name, session.code, results, args, kwargs)
+    if answer["error"]:
+        return [f"in a fresh process: {answer['error']}"]
+    wrong = []
+    if answer["once"] != answer["twice"]:
+        odd = [k for k in {**answer["once"], **answer["twice"]}
+               if answer["once"].get(k) != answer["twice"].get(k)]  # fmt: skip
+        wrong.append(f"run twice it is another model, first at {odd[0]} ({answer['stopped']})")
+    if answer["stopped"] and not answer["stopped"][1]:
+        wrong.append(f"run twice it fails: {answer['stopped'][0]}")
+    try:
+        expected = planned(session)
+    except ReplayRefused:
+        return wrong
+    found = difference(answer["output"], expected, tensors_only=True)
+    if not found.close:
+        wrong.append(f"in a fresh process the output is not what the oracle gives: {found}")
+    return wrong
+
+
+def planned(session: Session) -> Any:
+    """What the edited graph gives, each operation run by itself; a divided model's as one graph."""
+    draft = session.draft
+    if draft.division is None:
+        model = verify.structural_copy(session.build())
+        return oracle.evaluate(draft.graph, model, *session._adapted(draft))
+    whole = dataclasses.replace(draft, division=None)
+    text, made = emit(whole, session.variable), session.build()
+    model = verify.structural_copy(session.original)
+    if draft.edits or draft.rewires:
+        model = verify.execute(text, session.original, namespace=session.namespace).model
+    own = model.state_dict()
+    with torch.no_grad():  # what the text of the parts draws in another order
+        for part in made if isinstance(made, tuple) else (made,):
+            for key, tensor in part.state_dict().items():
+                if key in own and not torch.equal(own[key], tensor):
+                    own[key].copy_(tensor)
+    return oracle.evaluate(draft.graph, model, *session._adapted(whole))
+
+
+def again(session: Session) -> list[str]:
+    """Saved and loaded the recipe gives the same code; without it nothing is left."""
+    code = session.code
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "recipe.json"
+        session.save(path)
+        lost = session.load(path)
+        if lost or session.code != code:
+            return [f"loaded from JSON it is {session.code!r}, {lost}"]
+    return []
+
+
+def emptied(session: Session) -> None:
+    """Leave the session without steps, for the next recipe."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "empty.json"
+        path.write_text(json.dumps(EMPTY))
+        session.load(path)
+
+
+def _kind(error: Exception) -> str:
     """A message without its names and numbers, to count reasons."""
-    words = message.split()
-    return " ".join(w for w in words if w.isalpha())[:80]
+    words = str(error).split()
+    return f"{type(error).__name__}: " + " ".join(w for w in words if w.isalpha())[:80]

@@ -311,3 +311,22 @@ def test_names_of_the_parts_of_a_split():
         for node in graph.flat:
             found = session.nodes([node.name])
             assert [n.kind for n in found] == [node.kind] or node.kind == "input", (name, node.name)
+
+
+def test_a_fault_of_ours_is_told_as_ours_and_changes_nothing(session, monkeypatch):
+    session.do("remove", {"where": "depth"})
+    before, code, recipe = state_of(session.model), session.code, session.recipe
+
+    def broken(*_, **__):
+        raise KeyError("#2")
+
+    for place in ("nbsurgery.session.emit", "nbsurgery.operations.replace.Replace.apply",
+                  "nbsurgery.verify.check"):  # fmt: skip
+        with monkeypatch.context() as patch:
+            patch.setattr(place, broken)
+            with pytest.raises(
+                nbs.InternalError, match=r"fault of nbsurgery.*KeyError: '#2'.*report"
+            ):
+                session.do("replace", {"where": "fc", "new": "nn.Linear(8, 3)"})
+        assert state_of(session.model) == before
+        assert (session.code, session.recipe) == (code, recipe)

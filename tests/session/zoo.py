@@ -1,12 +1,15 @@
-"""Small real models for random surgery: each gives a model, its arguments and its keywords."""
+"""Models for random surgery, real and written by chance: a model, its arguments and keywords."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torchvision
 from torch import nn
+
+from tests.session import generated
 
 
 def _vision(name: str, size: int = 64, **options) -> Callable:
@@ -122,6 +125,15 @@ class TwoInputs(nn.Module):
         return {"logits": self.head(h), "hidden": h}
 
 
+def _detection():
+    model = torchvision.models.detection.fasterrcnn_mobilenet_v3_large_320_fpn(
+        weights=None, weights_backbone=None, num_classes=5, min_size=64, max_size=96,
+        rpn_pre_nms_top_n_test=50, rpn_post_nms_top_n_test=10, box_detections_per_img=5,
+        box_score_thresh=0.0,
+    )  # fmt: skip
+    return model.eval(), ([torch.rand(3, 64, 80)],), {}
+
+
 MODELS: dict[str, Callable] = {
     "resnet18": _vision("resnet18"),
     "resnet50": _vision("resnet50", 32),
@@ -141,7 +153,7 @@ MODELS: dict[str, Callable] = {
     "bert": _text("bert"),
     "gpt2": _text("gpt2"),
     "llama": _text("llama"),
-    "timm/resnet18": _timm("resnet18"),
+    "detection": _detection,
     "timm/convnext_atto": _timm("convnext_atto", 32),
     "lstm": lambda: (LSTMClassifier().eval(), (torch.randint(0, 50, (2, 7)),), {}),
     "unet": lambda: (UNet().eval(), (torch.randn(2, 3, 32, 32),), {}),
@@ -163,6 +175,12 @@ SMALL = (
 
 
 def build(name: str):
-    """A fresh model of this name with its inputs, the same each time."""
+    """A fresh model of this name with its inputs, the same each time; ``cell 7`` is written by chance."""
     torch.manual_seed(0)
-    return MODELS[name]()
+    kind, _, seed = name.partition(" ")
+    return generated.make(int(seed)) if kind == "cell" else MODELS[name]()
+
+
+def names_for(model: nn.Module) -> dict[str, Any]:
+    """The names of the notebook in which the model's classes were defined."""
+    return {type(m).__name__: type(m) for m in model.modules() if type(m).__module__ == "__main__"}
