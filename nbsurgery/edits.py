@@ -7,7 +7,9 @@ has to know of it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -177,6 +179,18 @@ class Bulk(Edit):
                 *(f"        {line}" for line in self._put(place, value, "module")),
             ]
         lines.append(f"for name in ({', '.join(quoted(p) for p in self.paths)}):")
+        which = "" if len(lines[-1]) <= _WIDTH else selected(place.model, self.paths)
+        if which:
+            lines.pop()
+            if which.startswith("re."):
+                place.need("import re")
+            value = place.made(self, "module")
+            return [
+                *lines,
+                f"for name, module in list({place.variable}.named_modules()):",
+                f"    if {which}:",
+                *(f"        {line}" for line in self._put(place, value, "module")),
+            ]
         if "old" in self.new.free or self.keep:
             lines.append(f"    old = {place.variable}.get_submodule(name)")
         value = place.made(self, "old")
@@ -302,6 +316,49 @@ class NewModule:
     moded: bool = False
     old: str | None = None  # path of the module that `old` means
     zero: bool = False  # its weight starts at zero
+
+
+_WIDTH = 100  # names that fit in one line are said; others are found by a condition
+
+
+def selected(model: nn.Module, paths: tuple[str, ...]) -> str:
+    """A condition on ``name`` that holds for just these modules; empty where none is simple enough."""
+    names = [name for name, _ in model.named_modules()]
+    start, end = os.path.commonprefix(paths), os.path.commonprefix([p[::-1] for p in paths])[::-1]
+    start, end = start[: start.rfind(".") + 1], end[end.find(".") :] if "." in end else ""
+    tests: list[tuple[str, Callable[[str], Any]]] = []
+    if end:
+        tests.append((f"name.endswith({quoted(end)})", lambda n: n.endswith(end)))
+    if start:
+        tests.append((f"name.startswith({quoted(start)})", lambda n: n.startswith(start)))
+    if start and end:
+        both = f"{tests[1][0]} and {tests[0][0]}"
+        tests.append((both, lambda n: n.startswith(start) and n.endswith(end)))
+    for pattern in _patterns(paths):
+        tests.append((f're.fullmatch(r"{pattern}", name)', re.compile(pattern).fullmatch))
+    wanted = set(paths)
+    return next((text for text, holds in tests if {n for n in names if holds(n)} == wanted), "")
+
+
+def _patterns(paths: tuple[str, ...]) -> Iterator[str]:
+    """Patterns that match all of the paths: numbers left open, then only those that occur."""
+    columns = [dict.fromkeys(column) for column in zip(*(p.split(".") for p in paths))]
+    if len({p.count(".") for p in paths}) > 1 or not all(map(str.isascii, paths)):
+        return
+    for close in (False, True):
+        parts = []
+        for column in columns:
+            stems = {re.sub(r"\d+$", "", part) for part in column}
+            if len(column) == 1:
+                parts.append(re.escape(*column))
+            elif len(stems) > 1:
+                parts.append(f"({'|'.join(map(re.escape, column))})")
+            else:
+                stem = stems.pop()
+                numbers = [part[len(stem) :] for part in column]
+                few = close and all(len(n) == 1 for n in numbers) and len(numbers) < 5
+                parts.append(re.escape(stem) + (f"[{''.join(numbers)}]" if few else r"\d+"))
+        yield r"\.".join(parts)
 
 
 _FRESH = "run this on a fresh model"

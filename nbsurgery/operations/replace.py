@@ -438,6 +438,8 @@ def _what_changes(old: nn.Module, expr: Expression, made: nn.Module, unit: str) 
     if isinstance(old, nn.Linear) and type(made) is nn.Linear:
         if old.in_features == made.in_features and old.out_features != made.out_features:
             return f"{old.out_features} → {made.out_features} {unit}{weights}"
+    if type(made) is type(old) and getattr(old, "inplace", False) and not made.inplace:
+        return f"{type(old).__name__}, no longer in place"
     return f"{type(old).__name__} → {expr.short}{weights}"
 
 

@@ -783,3 +783,15 @@ def test_a_large_model_is_not_copied_for_bfloat16(monkeypatch):
     monkeypatch.setattr(bfloat16, "_LIMIT", 10)
     texts = [f.text for f in session.verify().findings]
     assert any(text.startswith("bfloat16 was not tried") for text in texts)
+
+
+def test_a_write_in_place_that_breaks_training_comes_with_its_cure():
+    """The finding names writer and value; its cure, applied as a step, lets the model train."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.LeakyReLU(0.2, inplace=True), nn.Linear(4, 2))
+    session = Session(model, (torch.randn(2, 4),), namespace={})
+    session.do("insert", {"after": "0", "new": "nn.Sigmoid()"})
+    found = next(f for f in session.verify().findings if f.severity == "error")
+    assert found.text.startswith("a backward pass fails: 1 writes in place over what sigmoid needs")
+    assert found.cure["arguments"] == {"where": "1", "new": "nn.LeakyReLU(negative_slope=0.2)"}
+    session.do(found.cure["operation"], found.cure["arguments"])
+    assert session.verify().ok, str(session.verify())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import torch
@@ -30,7 +31,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     parts = tuple(structural_copy(m) for m in subject.built.modules)
     error, without = _pass(parts, subject.args, subject.kwargs, backward)
     if error is not None:
-        yield Finding(
+        yield _overwritten(subject, error) or Finding(
             "error",
             f"in train mode the original runs{' and trains' if backward else ''}, and the edited "
             f"model fails: {explain(error, parts)}",
@@ -57,6 +58,30 @@ def check(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             "ok", "in train mode it runs, and a backward pass reaches every trainable weight"
         )
+
+
+def _overwritten(subject: Subject, error: Exception) -> Finding | None:
+    """A write in place over what a new operation keeps for its gradient, with the cure."""
+    if "modified by an inplace operation" not in str(error) or subject.edited is None:
+        return None
+    for node in subject.edited.flat:
+        read = map(subject.edited.by_id.get, subject.edited.inputs_of(node.id))
+        made = [n for n in read if n.step is not None]
+        if made and node.kind == "module" and node.step is None:
+            module = subject.original.get_submodule(node.target)
+            if getattr(module, "inplace", False):
+                new = "nn." + re.sub(r"(, )?inplace=True", "", repr(module))
+                return Finding(
+                    "error",
+                    f"a backward pass fails: {node.name} writes in place over what {made[0].name} "
+                    "needs for its gradient",
+                    {
+                        "operation": "replace",
+                        "arguments": {"where": node.target, "new": new},
+                        "label": f"{node.target} not in place",
+                    },
+                )
+    return None
 
 
 def _pass(parts, args, kwargs, backward: bool) -> tuple[Exception | None, dict[int, set[str]]]:
