@@ -1,5 +1,8 @@
 """Seconds from a model and its input to the first picture, beside other tools: ``python tests/benchmark.py``.
 
+``python tests/benchmark.py --capture`` measures the capture alone: what it adds to a forward pass for each
+recorded call, how it grows, and what a model needs that does not fit into memory.
+
 Each tool and model has a process of its own with a time limit, so that nothing warms or breaks another.
 In it: the model is built, the tool does its job once on a tiny model (its imports are not billed), then
 forward passes and the tool's job alternate, on one thread; the best of each counts. Seconds are those
@@ -125,6 +128,129 @@ side; the layout and drawing in the page come on top. **torchlens** traces and w
 **create_feature_extractor** traces and builds a module, and shows no picture."""
 
 
+def best(function: Callable, repeat: int) -> float:
+    """Seconds of processor time of the fastest call."""
+    seconds = []
+    for _ in range(repeat):
+        start = now()
+        function()
+        seconds.append(now() - start)
+    return min(seconds)
+
+
+def added(model, args, kwargs, repeat: int) -> dict:
+    """What capture with its facts adds to a forward pass, for each call that it records."""
+    import torch
+
+    from nbsurgery.annotate import annotate
+    from nbsurgery.capture import capture
+
+    def captured():
+        return annotate(capture(model, args, kwargs, how="real"), model)
+
+    with torch.no_grad():
+        calls = sum(n.kind in ("module", "function", "method") for n in captured().flat)
+        forward = best(lambda: model(*args, **kwargs), repeat)
+        seconds = best(captured, repeat)
+    return {
+        "calls": calls,
+        "forward": forward,
+        "capture": seconds,
+        "ms": (seconds - forward) / calls * 1e3,
+    }
+
+
+def each_call(repeat: int) -> str:
+    """Over all models of torchvision."""
+    import torch
+
+    from tests.zoo_models import torchvision_models
+
+    found = {}
+    for name, (make, inputs) in torchvision_models().items():
+        torch.manual_seed(0)
+        found[name] = added(make().eval(), *inputs(1), repeat)
+        print(name, found[name], file=sys.stderr, flush=True)
+    order = sorted(found, key=lambda name: found[name]["ms"])
+    middle, last = order[len(order) // 2], order[-1]
+    return (
+        f"| added for each recorded call, median of {len(order)} models of torchvision "
+        f"| {found[middle]['ms']:.3f} ms (most: {last}, {found[last]['ms']:.3f}) | ≤ 0.25 ms |"
+    )
+
+
+def growth(repeat: int) -> str:
+    """A GPT-2 of 96 layers beside one of 12."""
+    import torch
+    import transformers
+
+    seconds = {}
+    for layers in (12, 96):
+        config = transformers.GPT2Config(n_embd=64, n_layer=layers, n_head=4, vocab_size=99)
+        model = transformers.GPT2LMHeadModel(config).eval()
+        seconds[layers] = added(model, (torch.zeros(1, 8, dtype=torch.long),), {}, repeat)
+    few, many = (seconds[n]["capture"] for n in (12, 96))
+    return (
+        f"| GPT-2 of 96 layers beside 12 | {many:.2f} s / {few:.3f} s = {many / few:.1f}× | ≤ 9× |"
+    )
+
+
+def without_memory(repeat: int) -> str:
+    """A Llama of 70 billion parameters on the meta device, 512 tokens."""
+    import resource
+
+    import torch
+    import transformers
+
+    from nbsurgery.annotate import annotate
+    from nbsurgery.capture import capture
+
+    def peak() -> float:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    def captured(layers: int):
+        with torch.device("meta"):
+            config = transformers.LlamaConfig(
+                hidden_size=8192, intermediate_size=28672, num_hidden_layers=layers,
+                num_attention_heads=64, num_key_value_heads=8, vocab_size=32000,
+            )  # fmt: skip
+            model = transformers.LlamaForCausalLM(config).eval()
+        tokens = torch.zeros(1, 512, dtype=torch.long, device="meta")
+        start = now()
+        graph = annotate(capture(model, (tokens,)), model)
+        return now() - start, len(graph.by_id)
+
+    captured(1)  # its imports are not billed
+    before = peak()
+    seconds, nodes = captured(80)
+    return (
+        f"| Llama of 70B on the meta device, {nodes} nodes "
+        f"| {seconds:.2f} s, {peak() - before:.0f} MB over the imports | < 3 s, < 1000 MB |"
+    )
+
+
+ROWS = {"each_call": each_call, "growth": growth, "without_memory": without_memory}
+
+
+def capture_table(repeat: int) -> str:
+    """The capture's own table: each row in a process of its own."""
+    lines = ["| capture with its facts | measured | target |", "|---|---|---|"]
+    for name in ROWS:
+        command = [sys.executable, __file__, "--row", name, "--repeat", str(repeat)]
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, text=True, check=False, env=surroundings()
+        )
+        lines.append((done.stdout.strip().splitlines() or [f"| {name} | failed | |"])[-1])
+    return "\n".join(lines)
+
+
+def surroundings() -> dict[str, str]:
+    """The environment of a worker: this checkout first."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path}
+
+
 def worker(tool: str, name: str, repeat: int) -> dict:
     """Measure one tool on one model; runs in a process of its own."""
     import torch
@@ -159,12 +285,9 @@ def worker(tool: str, name: str, repeat: int) -> dict:
 def measure(tool: str, name: str, repeat: int, limit: float) -> dict:
     """One cell of the table; a tool that fails or runs too long says so."""
     command = [sys.executable, __file__, "--worker", tool, name, "--repeat", str(repeat)]
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path}
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=limit, check=False, env=environment
+            command, capture_output=True, text=True, timeout=limit, check=False, env=surroundings()
         )
     except subprocess.TimeoutExpired:
         return {"failed": f"> {limit:.0f} s"}
@@ -206,7 +329,18 @@ def main() -> None:
         "--limit", type=float, default=600, help="seconds of the clock for one cell"
     )
     parser.add_argument("--worker", nargs=2, metavar=("TOOL", "MODEL"), help=argparse.SUPPRESS)
+    parser.add_argument("--capture", action="store_true", help="the table of the capture alone")
+    parser.add_argument("--row", choices=ROWS, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.row:
+        import torch
+
+        torch.set_num_threads(1)
+        print(ROWS[options.row](options.repeat))
+        return
+    if options.capture:
+        print(capture_table(options.repeat))
+        return
     if options.worker:
         with contextlib.redirect_stdout(io.StringIO()):  # some tools print what they display
             result = worker(*options.worker, options.repeat)

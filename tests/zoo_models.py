@@ -212,11 +212,12 @@ HF_TEXT = {
     **{
         n: (n, None, {**_TEXT, "max_position_embeddings": 64})
         for n in (
-            "xlm-roberta", "camembert", "roformer", "squeezebert", "fnet", "big_bird", "longformer",
+            "xlm-roberta", "camembert", "roformer", "fnet", "big_bird", "longformer",
             "nystromformer", "convbert", "ibert", "mpnet", "modernbert", "esm", "data2vec-text",
             "ernie", "rembert",
         )
     },
+    "squeezebert": ("squeezebert", None, {**_TEXT, "embedding_size": 32}),
     "xglm": ("xglm", None, {"d_model": 32, "ffn_dim": 64, "num_layers": 2, "attention_heads": 4}),
     "mpt": ("mpt", None, {"d_model": 32, "n_heads": 4, "n_layers": 2, "vocab_size": 99}),
     "mamba": ("mamba", None, {**_TEXT, "state_size": 4, "time_step_rank": 4}),

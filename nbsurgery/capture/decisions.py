@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from nbsurgery.capture import arguments, frames, operations, results
-from nbsurgery.capture.steps import Seen
-from nbsurgery.capture.symbols import Symbol, track
+from nbsurgery.capture.steps import Digest, Seen
+from nbsurgery.capture.symbols import Symbol, plain_all, track
 from nbsurgery.capture.values import no_dispatch
 from nbsurgery.graph import Ref
 
@@ -76,6 +76,25 @@ def number_operation(tape, function, args, result) -> Any:
     return track(result, tape, scope, node.id)
 
 
+def draw(tape, function, args, kwargs) -> Any:
+    """Python draws a random number: a node, as torch's own are; anything else that it draws stays."""
+    result = function(*plain_all(args), **plain_all(kwargs))
+    scope, seen = tape.top, Seen()
+    if scope is None:
+        return result
+    given = tuple(arguments.arg(tape, scope, a, seen) for a in args)
+    named = {k: arguments.arg(tape, scope, v, seen) for k, v in kwargs.items()}
+    name = function.__name__
+    node = tape.step(scope, "function", name, function, given, named)
+    node.impure = True
+    if type(result) in (int, float):
+        node.value = result
+        return track(result, tape, scope, node.id)
+    tape.cloud(scope, f"it draws with {name}")
+    tape.decide(scope, "constant", f"{name}()", Digest(None), node.id, node.frames)
+    return result
+
+
 def decide_on_data(tape, scope, plan, tensor, args, result) -> Any:
     """``if tensor.any()``, ``tensor.item()``: the run went on with a value of this data."""
     name = plan.target
@@ -100,6 +119,9 @@ def decide_on_data(tape, scope, plan, tensor, args, result) -> Any:
         return track(result, tape, scope, node.id)
     if name == "tolist" and tensor.numel() <= _FEW:  # numbers that can be followed one by one
         node.glue = True
+        if tensor.dim():  # as many as there are now
+            size = tape.step(scope, "function", "getattr", getattr, (args[0], "shape"), glue=True)
+            tape.decide(scope, "range", None, tuple(tensor.shape), size.id, size.frames)
         return results.bind(tape, scope, result, node, set())
     tape.decide(scope, "constant", f"{name}()", tape.digest(), node.id, node.frames)
     tape.cloud(scope, "{where} leaves torch with ." + name + "()")

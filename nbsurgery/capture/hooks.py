@@ -8,6 +8,7 @@ import functools
 import inspect
 import linecache
 import math
+import random
 import re
 import sys
 import threading
@@ -227,8 +228,11 @@ def _caches(patches: _Patches, tape) -> None:
     for owner in {base for m in tape.modules for base in type(m).__mro__}:
         if owner.__module__ in homes:
             for name, value in list(vars(owner).items()):
-                if _is_cached(value):
-                    patches.set(owner, name, value.__wrapped__)
+                kind = type(value) if isinstance(value, (staticmethod, classmethod)) else None
+                function = value if kind is None else value.__func__
+                if _is_cached(function):
+                    fresh = function.__wrapped__
+                    patches.set(owner, name, fresh if kind is None else kind(fresh))
     for home in map(sys.modules.get, homes):
         for name in _of(home).cached if home is not None else ():
             patches.set(home, name, vars(home)[name].__wrapped__)
@@ -518,6 +522,32 @@ def _numbers(patches: _Patches, tape) -> None:
             patches.set(space, name, wrapped[names[name]])
 
 
+def _draws(patches: _Patches) -> None:
+    """Random numbers of Python and numpy are drawn anew with each run, as those of torch are."""
+
+    def wrap(function):
+        @functools.wraps(function)
+        def draw(*args, **kwargs):
+            tape = active()
+            if tape is None:
+                return function(*args, **kwargs)
+            return decisions.draw(tape, function, args, kwargs)
+
+        return draw
+
+    for space in (random, getattr(sys.modules.get("numpy"), "random", None)):
+        for name in _DRAWS:
+            function = getattr(space, name, None)
+            if function is not None:
+                patches.set(space, name, wrap(function))
+
+
+_DRAWS = (
+    "random", "uniform", "randint", "randrange", "gauss", "normalvariate", "betavariate", "choice",
+    "choices", "sample", "shuffle", "rand", "randn", "normal", "beta", "permutation", "binomial",
+)  # fmt: skip
+
+
 def _on_numbers(function):
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
@@ -550,6 +580,7 @@ def installed(tape) -> Iterator[None]:
         _objects(patches)
         _beside(patches)
         _numbers(patches, tape)
+        _draws(patches)
         _active = tape
         tape.recording = True
         with _eager(), RecordingMode(tape):

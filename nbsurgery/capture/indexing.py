@@ -11,6 +11,7 @@ import dis
 from types import CodeType
 from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 
 from nbsurgery.capture.symbols import Symbol
@@ -151,11 +152,19 @@ def list_at(use: Use, frame) -> bool:
         return True
     value = _variable(use.path[0], frame)
     for name in use.path[1:]:
-        try:
-            value = getattr(value, name)
-        except AttributeError:
-            return False
+        if isinstance(value, torch.Tensor):
+            return name == "shape"
+        value = _attribute(value, name)
     return isinstance(value, LISTS)
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """An attribute as it is stored: looking must run no code of anybody."""
+    own = getattr(value, "__dict__", {})
+    for space in (own, own.get("_modules") or {}, *map(vars, type(value).__mro__)):
+        if name in space:
+            return space[name]
+    return None
 
 
 def numbers(use: Use, frame) -> list[Symbol]:

@@ -87,9 +87,10 @@ class Tape:
     def step(self, scope, kind, type, target, args=(), kwargs=None, base=None, glue=False) -> Step:
         """File a new node at the end of a scope."""
         self.indexed = None
+        where = frames.walk(2, self.meet)
         node = Step(
             f"{scope.key}#{scope.count}", scope, kind, type, target, args, kwargs or {},
-            base or type, glue, frames.walk(2, self.meet),
+            base or type, glue, where,
         )  # fmt: skip
         scope.count += 1
         scope.nodes.append(node)

@@ -7,6 +7,7 @@ import functools
 import importlib
 import keyword
 import math
+import random
 import re
 import sys
 import types
@@ -68,6 +69,7 @@ def _public_places() -> dict[int, tuple[str, str, Any]]:
         ("torch.func", torch.func),
         ("torch.nn.init", nn.init),
         ("math", math),
+        ("random", random),
     ]
     for space, module in spaces:
         for name in dir(module):
@@ -148,8 +150,8 @@ class Imports:
     def _place(self, space: str, name: str) -> str:
         if space == "F":
             self.functional()
-        elif space == "math":
-            self.add("import math")
+        elif space in ("math", "random"):
+            self.add(f"import {space}")
         else:
             self.torch()
         return f"{space}.{name}"

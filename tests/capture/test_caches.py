@@ -2,6 +2,7 @@
 
 import functools
 
+import pytest
 import torch
 from torch import nn
 
@@ -22,15 +23,27 @@ class Positions(nn.Module):
         return torch.ones(n)
 
 
-def test_a_cached_table_is_computed_within_the_recording():
+class Shared(nn.Module):
+    @staticmethod
+    @functools.lru_cache
+    def steps(n):
+        return torch.arange(n) * 2.0
+
+    def forward(self, x):
+        return x + self.steps(x.shape[1])
+
+
+@pytest.mark.parametrize("cls", [Positions, Shared])
+def test_a_cached_table_is_computed_within_the_recording(cls):
     """Known from an earlier run or not: the operations that make it are nodes, at any length."""
-    model = Positions()
+    model = cls()
     model(torch.ones(2, 5))
     graph = capture(model, (torch.ones(2, 5),))
     assert [n.type for n in graph.flat] == ["input", "arange", "mul", "add", "output"]
     assert graph.root.opaque is None
     x = torch.randn(2, 7)
     assert torch.equal(replay(graph, model, (x,)), model(x))
+    assert isinstance(vars(Shared)["steps"], staticmethod)
 
 
 def test_a_run_on_shapes_alone_leaves_no_fake_tensor_in_a_cache():

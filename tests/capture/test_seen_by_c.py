@@ -1,9 +1,11 @@
 """Sizes that leave Python's arithmetic: texts, keys, indices, types. Followed, or on record."""
 
 import math
+import random
 from fractions import Fraction
 from math import floor, isqrt
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -144,3 +146,60 @@ def test_an_error_that_was_caught_holds_for_these_inputs():
     assert torch.equal(replay(graph, model, (x,)), model(x))
     with pytest.raises(ReplayRefused, match="view raised"):
         replay(graph, model, (torch.randn(2, 4),))
+
+
+def test_numbers_that_python_draws_are_drawn_anew():
+    """As those of torch are: the same seed gives what the model gives, another one something else."""
+    model = Of(lambda self, x: x * random.uniform(1, 2) + float(numpy.random.rand()))
+    x = torch.randn(2, 4)
+    state = random.getstate()
+    graph = capture(model, (x,))
+    assert random.getstate() == state
+    for seed in (1, 2):
+        results = []
+        for run in (lambda: model(x), lambda: replay(graph, model, (x,))):
+            random.seed(seed)
+            numpy.random.seed(seed)
+            results.append(run())
+        assert torch.equal(*results)
+
+
+def test_what_else_is_drawn_is_refused():
+    """A choice among objects cannot be followed."""
+    model = Of(lambda self, x: random.choice([torch.relu, torch.tanh])(x))
+    graph = capture(model, (torch.randn(2, 4),))
+    with pytest.raises(ReplayRefused, match="choice"):
+        replay(graph, model, (torch.randn(2, 4),))
+
+
+def test_a_list_of_numbers_is_as_long_as_it_was():
+    """``tolist()`` gives numbers that are followed, but not how many there are."""
+    model = Of(lambda self, x: x * sum(x.sum(1).tolist()))
+    graph = capture(model, (torch.randn(2, 4),))
+    x = torch.randn(2, 4)
+    assert torch.equal(replay(graph, model, (x,)), model(x))
+    with pytest.raises(ReplayRefused, match="tolist"):
+        replay(graph, model, (torch.randn(3, 4),))
+
+
+def test_looking_for_lists_runs_no_code_of_the_model():
+    """A property that computes is not read; an attribute of a tensor is not recorded."""
+
+    class Lazy(nn.Module):
+        reads = 0
+
+        @property
+        def table(self):
+            type(self).reads += 1
+            return [1.0, 2.0, 3.0]
+
+        def forward(self, x):
+            n = x.shape[0]
+            y = x + 1
+            return y.reshape(y.shape[n - 2], -1) * self.table[n]
+
+    model = Lazy()
+    graph = capture(model, (torch.randn(2, 4),))
+    assert model.reads == 1
+    ids = [node.id for node in graph.root.nodes]
+    assert len(ids) == len(set(ids))
