@@ -522,15 +522,21 @@ class Session:
         """A name of the picture (captured from the edited model) as the steps know it.
 
         Printed classes open scopes and wrap modules, so the picture's names may differ from those of
-        the base; the two sequences of operations are aligned.
+        the base, and a name of one may mean another node there; the two sequences of operations are
+        aligned.
         """
-        graph = self._state.draft.graph
-        if name in graph.by_name or name in graph.scopes or name == "":
-            return name
         return self._alignment().get(name, name)
+
+    def origin(self, node: Node) -> Node | None:
+        """The node of the base that one of a picture was, whatever the steps did to it; ``None`` for a
+        new one."""
+        mine = self._state.draft.graph.by_name.get(self.translate(node.name))
+        return None if mine is None else self.base.by_id.get(mine.id)
 
     def _alignment(self) -> dict[str, str]:
         after, draft = self._state.after, self._state.draft
+        if after is draft.graph:
+            return {}
         if not isinstance(after, tuple):
             return _aligned((after,), draft.graph)
         names = dict(_aligned(after, draft.graph))
@@ -882,6 +888,12 @@ def _resized(value: Any, axis: int, size: int) -> Any:
     return value.index_select(axis, index)
 
 
+def _alike(left: Sequence, right: Sequence) -> int:
+    """How many items at the beginning are the same."""
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((i for i, (x, y) in pairs if x != y), min(len(left), len(right)))
+
+
 @functools.lru_cache(maxsize=8)
 def _aligned(parts: tuple[Graph, ...], draft: Graph) -> dict[str, str]:
     """Names of the captured edited model → names of the draft, by aligning the two runs."""
@@ -891,6 +903,13 @@ def _aligned(parts: tuple[Graph, ...], draft: Graph) -> dict[str, str]:
     left = [(n.kind == "module", n.type, n.name.rpartition(".")[2]) for n in a]
     right = [(n.kind == "module", n.type, n.name.rpartition(".")[2]) for n in b]
     names: dict[str, str] = {}
+    # edits are local: what is alike at both ends need not be searched
+    head = _alike(left, right)
+    tail = _alike(left[head:][::-1], right[head:][::-1])
+    pairs = [*zip(a[:head], b[:head]), *zip(a[len(a) - tail :], b[len(b) - tail :])]
+    names.update((x.name, y.name) for x, y in pairs)
+    a, b = a[head : len(a) - tail], b[head : len(b) - tail]
+    left, right = left[head : len(left) - tail], right[head : len(right) - tail]
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(
         None, left, right, autojunk=False
     ).get_opcodes():

@@ -37,53 +37,61 @@ def scene(session: Any, view: str, open: set[str]) -> dict:
     """One of the pictures, with what the edits changed marked."""
     graph, _ = session.models[view]
     diff = removed(session) if view == "before" else added(session, graph)
-    return compose(graph, {key for key in open if key in graph.scopes}, _with_scopes(graph, diff))
+    whole = _with_scopes(graph, diff, _touched(session) if session.edited else set())
+    return compose(graph, {key for key in open if key in graph.scopes}, whole)
 
 
 def removed(session: Any) -> dict[str, str]:
     """What the steps did to the model as it was, by node id: ``removed`` or ``changed``."""
-    base, draft = session.base, session.draft.graph
-    if base is draft:
+    if not session.edited:
         return {}
-    found: dict[str, str] = {}
-    for node in base.flat:
-        mine = draft.by_id.get(node.id)
-        if mine is None or node.scope not in draft.scopes:  # a scope that is gone takes its nodes
-            found[node.id] = "removed"
-        elif _kind(mine) != _kind(node):
-            found[node.id] = "changed"
+    found = {node.id: "removed" for node in session.base.flat}
+    touched = _touched(session)
+    for name, (graph, _) in session.models.items():
+        for node in graph.flat if name != "before" else ():
+            old = session.origin(node)
+            if old is not None and found.get(old.id) == "removed":
+                del found[old.id]
+                if _differ(old, node, touched):
+                    found[old.id] = "changed"
     return found
 
 
 def added(session: Any, graph: Graph) -> dict[str, str]:
-    """What the steps made of it, by node id of the result: ``added`` or ``changed``.
-
-    The result is captured anew and knows nothing of steps; its names lead to the nodes of the draft,
-    and those are the base's own wherever no step touched them.
-    """
-    base, draft = session.base, session.draft.graph
-    if base is graph:
+    """What the steps made of it, by node id of the result: ``added`` or ``changed``."""
+    if graph is session.base:
         return {}
     found: dict[str, str] = {}
+    touched = _touched(session)
     for node in graph.flat:
         if node.kind in ("input", "output"):
             continue
-        mine = draft.by_name.get(session.translate(node.name))
-        if mine is None or mine.id not in base.by_id:
+        old = session.origin(node)
+        if old is None:
             found[node.id] = "added"
-        elif _kind(node) != _kind(base.by_id[mine.id]):
+        elif _differ(old, node, touched):
             found[node.id] = "changed"
     return found
 
 
-def _kind(node: Node) -> tuple:
-    return node.type, node.facts.get("params"), node.facts.get("trainable")
+def _touched(session: Any) -> set[str]:
+    """Paths of the modules that the code speaks of: their settings, weights or place change."""
+    return {path for edit in session.draft.edits for path in edit.touched}
 
 
-def _with_scopes(graph: Graph, diff: Mapping[str, str]) -> dict[str, str]:
+def _differ(old: Node, new: Node, touched: set[str]) -> bool:
+    """Whether a node of the result is not what it was."""
+    kinds = [(n.type, n.facts.get("params"), n.facts.get("trainable")) for n in (old, new)]
+    at = old.kind == "module" and old.target in touched
+    return old.kind not in ("input", "output") and (at or kinds[0] != kinds[1])
+
+
+def _with_scopes(graph: Graph, diff: Mapping[str, str], touched: set[str]) -> dict[str, str]:
     """The same with the scopes around: all added or all removed, else changed."""
     whole: dict[str, str] = {}
     for key in graph.scopes:
+        if key and graph.scopes[key].path in touched:
+            whole[key] = "changed"
         if key:
             inside = [diff.get(node.id) for node in operations(graph, key)]
             words = set(inside)

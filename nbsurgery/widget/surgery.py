@@ -523,11 +523,20 @@ class Surgery(anywidget.AnyWidget):
 
     @property
     def diff(self) -> dict[str, str]:
-        """``"added"``, ``"changed"`` or ``"removed"`` by the name of a node."""
+        """What the steps changed, by node: ``{"fc": "changed", "layer1.0.dropout": "added"}``.
+
+        ``"added"`` and ``"changed"`` nodes go by their names in `after`, ``"removed"`` ones by theirs in
+        `before`; what stayed is left out. A node counts as changed by its type, its parameters, and
+        where the code sets its attributes or draws its weights anew. The pictures mark the same.
+        """
         session, words = self._session, {}
         for name, (graph, _) in session.models.items():
             diff = scenery.removed(session) if name == "before" else scenery.added(session, graph)
-            words.update((graph.by_id[id].name, word) for id, word in diff.items())
+            words.update(
+                (graph.by_id[id].name, word)
+                for id, word in diff.items()
+                if name != "before" or word == "removed"
+            )
         return words
 
     @property

@@ -232,7 +232,7 @@ class FakeSession:
 
     @property
     def draft(self):
-        return types.SimpleNamespace(graph=self.base)
+        return types.SimpleNamespace(graph=self.base, edits=[])
 
     @property
     def after(self):

@@ -105,6 +105,32 @@ def test_added_and_removed_are_marked(surgery):
     assert {r["node"]: r["diff"] for r in rows}["head"] == "removed"
 
 
+@pytest.mark.parametrize(
+    ("edit", "diff"),
+    [
+        (
+            lambda s: s.start(at="head"),
+            {"x", "stem", "block.conv", "block.add", "block.act", "mean"},
+        ),
+        (lambda s: s.cut(after="block"), {"mean", "head"}),
+        (lambda s: s.set("stem", padding_mode="reflect"), {"stem": "changed"}),
+        (lambda s: s.reset_parameters("head"), {"head": "changed"}),
+        (lambda s: s.replace("block.act", "nn.GELU()"), {"block.act": "changed"}),
+        # the block is opened for it: its operations have other names, and are the same
+        (lambda s: s.connect("stem", into="block.act"), {"add_1": "added"}),
+        (lambda s: s.connect("block.conv", into="mean"), {"add_1": "added"}),
+        (lambda s: s.split(after="block.conv"), {}),
+    ],
+    ids=["start", "cut", "set", "reset", "replace", "connect", "connect out", "split"],
+)
+def test_the_difference_by_node(surgery, edit, diff):
+    """What is gone, new or otherwise, and nothing else."""
+    edit(surgery)
+    if isinstance(diff, set):
+        diff = dict.fromkeys(diff, "removed")
+    assert surgery.diff == diff
+
+
 def test_the_style_of_the_code(surgery):
     """Asked for by the page, the code is written anew."""
     surgery.replace("head", "nn.Linear(old.in_features, 2)")
