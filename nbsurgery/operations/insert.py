@@ -10,7 +10,7 @@ from torch import nn
 from .. import rewrite
 from ..draft import Draft, call_in_scope, describe, ordinal, overwrites
 from ..edits import Assign, InsertChild, NewModule
-from ..errors import StepError
+from ..errors import StepError, an
 from ..expression import Expression, parse, stateless_source
 from ..graph import Node, Ref, Scope
 from ..targets import call_name, one, resolve, spelled_where
@@ -261,7 +261,7 @@ def _rewire(
     where = f"{'before' if before else 'after'} {describe(draft, node)}"
     source = source or (node.refs[0] if before else node.id)
     name = type(made).__name__ if isinstance(made, nn.Module) else expr.text
-    doc = f"with {_article(name)} {name} {_between(draft, scope, node, before, source)}"
+    doc = f"with {an(name)} {_between(draft, scope, node, before, source)}"
     comment = f"{scope.path or 'the model'}: {expr.text} {where}" + (
         ", new weights" if weights else ""
     )
@@ -339,10 +339,6 @@ def _spoken(draft: Draft, node: Node) -> str:
         if n > 1:
             return f"the {ordinal(k, n)} {node.type}"
     return describe(draft, node)
-
-
-def _article(name: str) -> str:
-    return "an" if name[:1] in "AEIOU" else "a"
 
 
 def _suggestions(node: Node) -> tuple[str, ...]:

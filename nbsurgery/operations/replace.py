@@ -348,7 +348,7 @@ def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
     rest = _still_serves(draft, node)
     draft.rewire(
         rewrite.exchanged(scope, changed), step, suffix=suffix,
-        doc=f"whose {_short_this(draft, node)} is {_article(made)} of its own" + rest,
+        doc=f"whose {_short_this(draft, node)} is {an(type(made).__name__)} of its own" + rest,
         comment=f"{place}: {what} becomes {expr.short}",
         new={attr: NewModule(expr, suffix_for(draft, made, place_of(draft, node)), is_moded(made),
                              node.target if node.kind == "module" else None)},
@@ -385,7 +385,7 @@ def _by_method(
     draft.rewire(
         rewrite.placed(scope, held, rewrite.position(scope, changed.id)), step,
         suffix=class_piece(module, owner),
-        doc=f"whose {_short_this(draft, node)} is {_article(module)} of its own",
+        doc=f"whose {_short_this(draft, node)} is {an(type(module).__name__)} of its own",
         comment=f"{place}: {what} becomes {expr.text}", new={attr: new},
     )  # fmt: skip
 
@@ -425,11 +425,6 @@ def _short_this(draft: Draft, node: Node) -> str:
 
 
 _ACTIVATIONS = {"SiLU", "Tanh", "Sigmoid", "Hardswish", "Mish", "ELU", "Softplus"}
-
-
-def _article(made: nn.Module) -> str:
-    name = type(made).__name__
-    return f"{'an' if name[0] in 'AEIOU' and not name.isupper() else 'a'} {name}"
 
 
 def _what_changes(old: nn.Module, expr: Expression, made: nn.Module, unit: str) -> str:
