@@ -42,6 +42,7 @@ _JOINED = {
     "iadd", "isub", "imul",
 }  # fmt: skip
 _REDUCED = {"mean", "sum", "amax", "amin"}
+_NORMALISED = {"batch_norm", "instance_norm", "layer_norm", "group_norm", "rms_norm"}
 _SHAPED = {"flatten", "view", "reshape", "squeeze"}
 _PLAIN = (
     "torch.nn.modules.activation",
@@ -157,7 +158,7 @@ class _Flow:
                 self.layouts[node.id] = _Layout(axis, self.makers[path])
         elif given is not None:
             if isinstance(module, NORMS) and self._of_width(module, given):
-                self._norm(node, module, given)
+                self._norm(node, path, module, given)
             elif isinstance(module, NORMS) and features(module) == 1:
                 pass
             elif isinstance(module, nn.Flatten):
@@ -193,18 +194,19 @@ class _Flow:
         else:
             _plain(node.target, module)
 
-    def _norm(self, node: Node, module: nn.Module, given: _Layout) -> None:
-        last = isinstance(module, (nn.LayerNorm, nn.RMSNorm))
+    def _norm(self, node: Node, path: str, module: nn.Module, given: _Layout) -> None:
+        last = type(module) in (nn.LayerNorm, nn.RMSNorm) or node.kind != "module"
+        last = last and isinstance(module, (nn.LayerNorm, nn.RMSNorm))
         self.found.neutral &= isinstance(module, (_NormBase, nn.PReLU))
         if given.axis != (len(node.shape) - 1 if last else 1):
             raise _unknown(node)
         if isinstance(module, nn.GroupNorm) and total(given.pieces, 1) % module.num_groups:
             raise StepError(
-                f"{node.target!r} has {module.num_groups} groups, which do not divide "
+                f"{path!r} has {module.num_groups} groups, which do not divide "
                 f"{total(given.pieces, 1)} channels"
             )
         if self.before is not None:
-            self._agree(self.found.norms, node.target, given.pieces)
+            self._agree(self.found.norms, path, given.pieces)
 
     def _agree(self, table: dict[str, Pieces], path: str, pieces: Pieces) -> None:
         if table.setdefault(path, pieces) != pieces:
@@ -227,6 +229,13 @@ class _Flow:
         if node.type in _SAME:
             self.found.neutral &= "softmax" not in node.type
             self._kept(node, given)
+        elif node.type in _NORMALISED:
+            path = self.draft.graph.scopes[node.scope].path
+            module = self.draft.module(path)
+            if not isinstance(module, NORMS) or not self._of_width(module, given):
+                raise _unknown(node)
+            self._norm(node, path, module, given)
+            self.layouts[node.id] = given
         elif node.type in ("permute", "transpose"):
             self.layouts[node.id] = _Layout(self._moved(node, given.axis), given.pieces)
         elif node.type in _REDUCED:

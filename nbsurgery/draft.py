@@ -519,4 +519,11 @@ def is_head(draft: Draft, path: str) -> bool:
             if id not in after:
                 after.add(id)
                 todo += draft.graph.users_of(id)
-    return not any((draft.graph.by_id[id].facts or {}).get("params") for id in after)
+    nodes = [draft.graph.by_id[id] for id in after]
+    return not any(
+        n.facts.get("params")
+        or n.kind == "module"
+        and n.target in draft.made
+        and any(True for _ in draft.made[n.target].parameters())
+        for n in nodes
+    )

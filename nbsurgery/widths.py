@@ -6,6 +6,7 @@ concatenation has one for each value, neighbours that stay being one. `kept` say
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import torch
@@ -18,6 +19,12 @@ CONVS = (
     nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
 )  # fmt: skip
 LAYERS = (*CONVS, nn.Linear)
+STATE = (
+    "weight",
+    "bias",
+    "running_mean",
+    "running_var",
+)  # of a normalisation, one for each feature
 NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm, nn.PReLU)
 
 
@@ -30,11 +37,34 @@ def widths(layer: nn.Module) -> tuple[int, int]:
 
 def features(norm: nn.Module) -> int | None:
     """The width that a normalisation (or ``PReLU``) is made for; ``None`` where it has none."""
+    width = getattr(norm, width_attribute(norm))
+    if isinstance(width, tuple):
+        return width[0] if len(width) == 1 else None
+    return width
+
+
+def width_attribute(norm: nn.Module) -> str:
+    """Where a normalisation keeps its width."""
     if isinstance(norm, (nn.LayerNorm, nn.RMSNorm)):
-        return norm.normalized_shape[0] if len(norm.normalized_shape) == 1 else None
+        return "normalized_shape"
     if isinstance(norm, nn.PReLU):
-        return norm.num_parameters
-    return norm.num_channels if isinstance(norm, nn.GroupNorm) else norm.num_features
+        return "num_parameters"
+    return "num_channels" if isinstance(norm, nn.GroupNorm) else "num_features"
+
+
+def torch_class(module: nn.Module) -> type:
+    """Its class, or the nearest base that is torch's own."""
+    return next(c for c in type(module).__mro__ if c.__module__.startswith("torch.nn"))
+
+
+def resized(norm: nn.Module, plain: nn.Module) -> nn.Module:
+    """A module of a subclass of torch's normalisation, with the tensors and width of a plain one."""
+    new = copy.deepcopy(norm)
+    setattr(new, width_attribute(norm), getattr(plain, width_attribute(plain)))
+    for key in STATE:
+        if getattr(norm, key, None) is not None:
+            setattr(new, key, getattr(plain, key))
+    return new
 
 
 def depthwise(layer: nn.Module) -> bool:
@@ -180,7 +210,7 @@ def norm_constructor(norms: Sequence[nn.Module], width: int, old: str = "old") -
     ]
     if isinstance(first, nn.LayerNorm) and first.elementwise_affine and first.bias is None:
         parts.append("bias=False")
-    return f"nn.{type(first).__name__}({', '.join(parts)})"
+    return f"nn.{torch_class(first).__name__}({', '.join(parts)})"
 
 
 def _differs(layers: Sequence[nn.Module], name: str, default: object) -> bool:

@@ -19,6 +19,7 @@ from ..graph import Node
 from ..targets import Target, resolve, spelled_where
 from ..widths import (
     LAYERS,
+    STATE,
     Pieces,
     changes,
     composed,
@@ -27,8 +28,11 @@ from ..widths import (
     kept,
     make,
     norm_constructor,
+    resized,
+    torch_class,
     total,
     transposed,
+    width_attribute,
     widths,
 )
 from .base import Field, Offer, Operation, is_moded, literals, need, suffix_for
@@ -60,8 +64,11 @@ class _Widths(Edit):
         ]
         if many:
             listed = ", ".join(f'"{p}"' for p in self.paths)
-            body.append(f"{place.variable}.set_submodule(name, new)")
+            if not self.in_place(layers):
+                body.append(f"{place.variable}.set_submodule(name, new)")
             return [f"for name in ({listed}):", *(f"    {line}" for line in body)]
+        if self.in_place(layers):
+            return body
         value = "new"
         for alias in place.aliases(self.paths[0]):
             value = place.assigned(alias, value)
@@ -70,6 +77,10 @@ class _Widths(Edit):
     def body(self, layers: list[nn.Module], name: str) -> list[str]:
         """What makes ``new`` of ``old``; `name` opens a quoted text with the layer's name."""
         raise NotImplementedError
+
+    def in_place(self, layers: list[nn.Module]) -> bool:
+        """Whether the body changes ``old`` itself, which then stays where it is."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -145,33 +156,37 @@ class WidenNorm(_Widths):
     width: Pieces
 
     def body(self, layers: list[nn.Module], name: str) -> list[str]:
-        norm = layers[0]
-        names = [n for n in ("weight", "bias", "running_mean", "running_var")
-                 if getattr(norm, n, None) is not None]  # fmt: skip
+        norm, attribute = layers[0], width_attribute(layers[0])
+        names = [key for key in STATE if getattr(norm, key, None) is not None]
         lines = [f"new = {norm_constructor(layers, total(self.width, 1))}{self.suffix}"]
         if changes(self.width) > 1:
-            attr = {nn.GroupNorm: "num_channels", nn.PReLU: "num_parameters"}.get(
-                type(norm), "num_features"
-            )
-            attr = "normalized_shape[0]" if isinstance(norm, (nn.LayerNorm, nn.RMSNorm)) else attr
+            first = "[0]" if attribute == "normalized_shape" else ""
             lines = [
-                f"if old.{attr} != {total(self.width, 0)}:",
+                f"if old.{attribute}{first} != {total(self.width, 0)}:",
                 f'    raise RuntimeError({name} is widened already: run this on a fresh model")',
                 *lines,
             ]
-        if hasattr(norm, "running_mean"):
+        in_place = self.in_place(layers)
+        if hasattr(norm, "running_mean") and not in_place:
             lines.append("new.train(old.training)")
-        if len(names) == 1:
+        if len(names) == 1 and not in_place:
             lines.append("with torch.no_grad():")
             lines += [f"    new.{names[0]}[{n}] = old.{names[0]}[{o}]" for n, o in kept(self.width)]
         elif names:
-            listed = ", ".join(f'"{n}"' for n in names)
+            listed = ", ".join(f'"{n}"' for n in names) + ("," if len(names) == 1 else "")
             lines += ["with torch.no_grad():", f"    for key in ({listed}):"]
             lines += [
                 f"        getattr(new, key)[{n}] = getattr(old, key)[{o}]"
                 for n, o in kept(self.width)
             ]
+            if in_place:
+                lines.append("        setattr(old, key, getattr(new, key))")
+        if in_place:
+            lines.append(f"old.{attribute} = new.{attribute}")
         return lines
+
+    def in_place(self, layers: list[nn.Module]) -> bool:
+        return type(layers[0]) is not torch_class(layers[0])
 
 
 def _index(row: str, column: str, flip: bool) -> str:
@@ -379,16 +394,17 @@ def _change_norms(draft: Draft, step: int, jobs: Mapping[str, Pieces]) -> None:
     groups: dict[Any, list[str]] = {}
     for path, pieces in jobs.items():
         norm = draft.module(path)
-        if not type(norm).__module__.startswith("torch.nn"):
-            raise StepError(
-                f"{path!r}, {an(type(norm).__name__)}, must follow; no rule is known for it"
-            )
         earlier = next(
             (e for e in draft.edits if isinstance(e, WidenNorm) and path in e.paths), None
         )
         if earlier is not None:
             pieces, norm = _both(path, earlier.width, pieces), draft.model.get_submodule(path)
         fresh = path in draft.made and earlier is None
+        if fresh and type(norm) is not torch_class(norm):
+            raise StepError(
+                f"{path!r}, {an(type(norm).__name__)} that an earlier step made, must follow: give that "
+                "step the new width instead"
+            )
         state = tuple(k for k, t in norm.state_dict().items() if t is not None)
         suffix = suffix_for(draft, make(norm_constructor([norm], total(pieces, 1)), norm), path)
         groups.setdefault((type(norm), pieces, state, suffix, path if fresh else ""), []).append(
@@ -399,6 +415,8 @@ def _change_norms(draft: Draft, step: int, jobs: Mapping[str, Pieces]) -> None:
         width = total(pieces, 1)
         text = norm_constructor(norms, width)
         made = {p: make(text, norm) for p, norm in zip(paths, norms, strict=True)}
+        if type(norms[0]) is not torch_class(norms[0]):
+            made = {p: resized(norm, made[p]) for p, norm in zip(paths, norms, strict=True)}
         comment = f"{_named(paths)}: {total(pieces, 0)} → {width} features"
         if fresh:
             expr = parse(text)

@@ -170,3 +170,50 @@ def test_where_no_rule_is_known_the_place_is_named():
     with pytest.raises(StepError, match="chunk"):
         s.do("channels", {"where": "a", "outputs": 12, "follow": True})
     assert s.recipe == ()
+
+
+class FirstNorm(nn.LayerNorm):
+    """Normalises the channels of pictures, as several libraries' own classes do."""
+
+    def forward(self, x):
+        x = x.permute(0, 2, 3, 1)
+        x = nn.functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+        return x.permute(0, 3, 1, 2)
+
+
+class ActNorm(nn.BatchNorm2d):
+    """A BatchNorm with an activation of its own."""
+
+    def __init__(self, width):
+        super().__init__(width)
+        self.act = nn.Tanh()
+
+    def forward(self, x):
+        mean, var = self.running_mean, self.running_var
+        return self.act(nn.functional.batch_norm(x, mean, var, self.weight, self.bias))
+
+
+class OwnNorms(nn.Module):
+    """Normalisations of classes that torch does not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3), nn.Conv2d(8, 2, 1)
+        self.first, self.act = FirstNorm(8), ActNorm(8)
+
+    def forward(self, x):
+        return self.c(self.act(self.b(self.first(self.a(x)))))
+
+
+def test_normalisations_of_other_classes_stay_what_they_are():
+    """They take the tensors of a plain one of the new width; class, children and the rest stay."""
+    torch.manual_seed(0)
+    s = Session(OwnNorms().eval(), (torch.randn(2, 3, 8, 8),), {}, namespace={})
+    edited = changed(s, "b", 12)
+    assert type(edited.act) is ActNorm and type(edited.act.act) is nn.Tanh
+    assert edited.act.num_features == 12 and edited.act.running_var.shape == (12,)
+    assert same(s)
+    edited = changed(s, "a", 6)
+    assert type(edited.first) is FirstNorm and edited.first.normalized_shape == (6,)
+    assert edited.first.weight.equal(s.original.first.weight[:6])
+    assert "a: 8 → 6 output channels" in s.code
