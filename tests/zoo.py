@@ -395,6 +395,7 @@ def main():
     parser.add_argument("--every", type=int, default=1, help="only each so-manieth of a group")
     parser.add_argument("--jobs", type=int, default=1, help="workers at a time")
     parser.add_argument("--out", help="a file that the result lines are added to")
+    parser.add_argument("--resume", action="store_true", help="leave out what stands in that file")
     parser.add_argument(
         "--table", nargs="+", help="result files to make the table of; runs nothing"
     )
@@ -408,6 +409,9 @@ def main():
         return
     names = chosen(options.what, options.every)
     results = []
+    if options.resume and os.path.exists(options.out):
+        known = {line["model"] for line in read([options.out])}
+        names = [name for name in names if name not in known]
 
     def done(line):
         results.append(line)

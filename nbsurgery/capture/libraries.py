@@ -47,12 +47,17 @@ OPEN: dict[str, tuple[str, ...] | None] = {
 
 
 def classes(table: dict[str, tuple[str, ...] | None]) -> Iterator[type]:
-    """The classes that a table names, of modules that are loaded."""
+    """The classes that a table names, of modules that are loaded, and those that derive from them."""
+    todo, seen = [], set()
     for module_name, names in table.items():
         module = sys.modules.get(module_name)
-        if module is None:
-            continue
-        for name, value in list(vars(module).items()):
+        for name, value in list(vars(module).items()) if module is not None else ():
             listed = names is None or name in names
             if listed and isinstance(value, type) and value.__module__ == module_name:
-                yield value
+                todo.append(value)
+    while todo:
+        kind = todo.pop()
+        if kind not in seen:
+            seen.add(kind)
+            todo += type.__subclasses__(kind)
+            yield kind

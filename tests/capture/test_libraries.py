@@ -126,3 +126,27 @@ def test_gpt2_makes_its_cache_in_one_call_and_hands_it_on(transformers):
     assert [n.kind for n in nodes if n.type == "update"] == ["method"] * 2
     assert_exact(graph, model, (), words(3, 9, padded=True))
     assert type(capture(model, (), words(2, 7, padded=True), how="fake").root).__name__ == "Scope"
+
+
+def test_a_cache_of_the_models_own_is_followed_as_its_base_is(transformers):
+    """A class derived from a library's cache, with a method of its own that keeps a tensor."""
+    from transformers.cache_utils import DynamicCache
+
+    class Own(DynamicCache):
+        def __init__(self):
+            super().__init__()
+            self.kept = []
+
+        def keep(self, tensor):
+            self.kept.append(tensor)
+
+    class Keeps(torch.nn.Module):
+        def forward(self, x):
+            cache = Own()
+            cache.keep(x * 2)
+            return x, cache
+
+    graph = capture(Keeps(), (torch.ones(2, 3),))
+    x = torch.randn(2, 3)
+    _, cache = replay(graph, Keeps(), (x,))
+    assert torch.equal(cache.kept[0], x * 2)
