@@ -74,7 +74,7 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any], nones: bool) -> dict
 def _nearest(draft: Draft, operation: str, arguments: Mapping[str, Any]) -> Offer | None:
     """Of what the operation offers on the step's places, the form that holds most of its arguments."""
     try:
-        offers = OPERATIONS[operation].offers(draft, _nodes(draft, arguments))
+        offers = OPERATIONS[operation].offers(draft, _first_calls(nodes(draft, arguments)))
     except SurgeryError:
         return None
 
@@ -85,14 +85,23 @@ def _nearest(draft: Draft, operation: str, arguments: Mapping[str, Any]) -> Offe
     return max(offers, key=fit, default=None)
 
 
-def _nodes(draft: Draft, arguments: Mapping[str, Any]) -> list[Node]:
+def nodes(draft: Draft, arguments: Mapping[str, Any]) -> list[Node]:
+    """The calls that a step's places mean, in the order of its arguments."""
     found: dict[str, Node] = {}
     for name in (*PLACES, "nodes"):
         value = arguments.get(name)
         if value is not None:
             where = list(value) if name == "nodes" else value
-            found.update((n.id, n) for t in resolve(draft, where) for n in t.nodes[:1])
+            found.update((n.id, n) for t in resolve(draft, where) for n in t.nodes)
     return list(found.values())
+
+
+def _first_calls(found: list[Node]) -> list[Node]:
+    """One call of each module: a form is about modules, not about their calls."""
+    first: dict[Any, Node] = {}
+    for node in found:
+        first.setdefault(node.target if node.kind == "module" else node.id, node)
+    return list(first.values())
 
 
 def _name(where: Any) -> str | None:

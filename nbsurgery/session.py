@@ -525,29 +525,13 @@ class Session:
         the base, and a name of one may mean another node there; the two sequences of operations are
         aligned.
         """
-        return self._alignment().get(name, name)
+        return _pictured(self._state).get(name, name)
 
     def origin(self, node: Node) -> Node | None:
         """The node of the base that one of a picture was, whatever the steps did to it; ``None`` for a
         new one."""
         mine = self._state.draft.graph.by_name.get(self.translate(node.name))
         return None if mine is None else self.base.by_id.get(mine.id)
-
-    def _alignment(self) -> dict[str, str]:
-        after, draft = self._state.after, self._state.draft
-        if after is draft.graph:
-            return {}
-        if not isinstance(after, tuple):
-            return _aligned((after,), draft.graph)
-        names = dict(_aligned(after, draft.graph))
-        for graph, piece in zip(
-            after, draft.pieces(), strict=True
-        ):  # what crosses, by its own name
-            ids = [piece.part.taken.get(n.id, n.id) for n in piece.part.partial[""].inputs]
-            for node, id in zip(graph.root.inputs, ids, strict=False):
-                if isinstance(id, str) and id in draft.graph.by_id:
-                    names.setdefault(node.name, draft.graph.by_id[id].name)
-        return names
 
     def _to(self, steps: tuple[Step, ...], must: int | None = None) -> None:
         state = self._fold(steps, must)
@@ -721,17 +705,13 @@ class Session:
         trial = before.copy()
         with _internal(step.text):
             count = OPERATIONS[operation].apply(trial, step.uid, step.arguments)
-        where = next(
-            (step.arguments[k] for k in ("where", "after", "before") if k in step.arguments), None
-        )
-        places: list[str] = []
-        calls = count
-        if where is not None:
-            nodes = [n for t in resolve(before, where) for n in t.nodes]
-            places, calls = [call_name(before.graph, n.id) for n in nodes], len(nodes)
+        nodes = forms.nodes(before, step.arguments)
+        # several places of one module, and ends of one connection, are no calls
+        calls = len(nodes) if "where" in step.arguments else count
         text = f"{count} place" + ("s" if count != 1 else "")
         if calls > count:
             text += f", {calls} calls"
+        places = [call_name(before.graph, n.id) for n in nodes]
         return {"count": count, "calls": calls, "text": text, "places": places}
 
     # -- results ----------------------------------------------------------------------------
@@ -888,13 +868,29 @@ def _resized(value: Any, axis: int, size: int) -> Any:
     return value.index_select(axis, index)
 
 
+@functools.lru_cache(maxsize=8)
+def _pictured(state: State) -> Mapping[str, str]:
+    """Names of the pictures → names of the draft."""
+    after, draft = state.after, state.draft
+    if after is draft.graph:
+        return {}
+    if not isinstance(after, tuple):
+        return _aligned((after,), draft.graph)
+    names = _aligned(after, draft.graph)
+    for graph, piece in zip(after, draft.pieces(), strict=True):  # what crosses, by its own name
+        ids = [piece.part.taken.get(n.id, n.id) for n in piece.part.partial[""].inputs]
+        for node, id in zip(graph.root.inputs, ids, strict=False):
+            if isinstance(id, str) and id in draft.graph.by_id:
+                names.setdefault(node.name, draft.graph.by_id[id].name)
+    return names
+
+
 def _alike(left: Sequence, right: Sequence) -> int:
     """How many items at the beginning are the same."""
     pairs = enumerate(zip(left, right, strict=False))
     return next((i for i, (x, y) in pairs if x != y), min(len(left), len(right)))
 
 
-@functools.lru_cache(maxsize=8)
 def _aligned(parts: tuple[Graph, ...], draft: Graph) -> dict[str, str]:
     """Names of the captured edited model → names of the draft, by aligning the two runs."""
     ends = ("input", "output")  # of its own has each part of a split

@@ -57,7 +57,7 @@ class Connect(Operation):
                 "project",
                 "Project",
                 "bool",
-                False,
+                a != b,
                 (),
                 "a zero-initialised layer where shapes differ",
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -47,12 +48,13 @@ class Replace(Operation):
             return []
         where = [{"call": call_name(draft.graph, n.id)} for n in nodes]
         first = nodes[0]
-        suggestions = _suggestions(draft, first)
+        mixed = any((n.kind, n.type) != (first.kind, first.type) for n in nodes)
+        suggestions = ("nn.Identity()",) if mixed else _suggestions(draft, first)
         code = Field(
             "new", "New", "code", suggestions[0], suggestions,
             "what makes the new module; old is the one that it replaces",
         )  # fmt: skip
-        if first.kind == "module" and "Norm" in first.type:
+        if first.kind == "module" and first.child is None and "Norm" in first.type:
             policy = Field(
                 "weights", "Weights", "choice", "keep", ("keep", "new"),
                 "keep: what has the same name and shape is carried over",
@@ -72,17 +74,17 @@ class Replace(Operation):
                 )  # fmt: skip
             offers.insert(
                 0,
-                Offer("replace", "Replace", "Change", whole, {"where": first.target}, len(calls),
+                Offer("replace", "Replace", "Change", whole, {"where": first.target}, 1,
                       f"changes {len(calls)} calls" if len(calls) > 1 else ""),
             )  # fmt: skip
             cls = type(draft.module(first.target))
             same = [n for n in draft.live_nodes() if n.kind == "module" and n.type == first.type]
-            modules = {n.target for n in same}
+            every = {"class": f"{cls.__module__}.{cls.__qualname__}"}
+            modules = outermost(draft, resolve(draft, every))
             if len(modules) > 1:
                 offers.append(
-                    Offer("replace", f"Replace every {first.type}", "Change", whole,
-                          {"where": {"class": f"{cls.__module__}.{cls.__qualname__}"}}, len(modules),
-                          f"{len(modules)} modules, {len(same)} calls")
+                    Offer("replace", f"Replace every {first.type}", "Change", whole, {"where": every},
+                          len(modules), f"{len(modules)} modules, {len(same)} calls")
                 )  # fmt: skip
         else:
             targets = resolve(draft, where)
@@ -90,6 +92,14 @@ class Replace(Operation):
                 Offer("replace", "Replace" if len(nodes) == 1 else f"Replace {len(targets)} places",
                       "Change", (code,), {"where": where if len(where) > 1 else where[0]}, len(targets))
             )  # fmt: skip
+            kind = (first.kind, first.type)
+            same = [n for n in draft.live_nodes() if not n.glue and (n.kind, n.type) == kind]
+            if len(nodes) == 1 and len(same) > 1 and all(map(_tensors, same)):
+                every = [{"call": call_name(draft.graph, n.id)} for n in same]
+                offers.append(
+                    Offer("replace", f"Replace every {first.type}", "Change", (code,),
+                          {"where": every}, len(same), f"{len(same)} calls")
+                )  # fmt: skip
         return offers
 
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
@@ -195,9 +205,11 @@ def _kept(path: str, old: nn.Module, made: nn.Module) -> list[str]:
     """Names of parameters and buffers that a new module can take over from the old one.
 
     Raises:
-        StepError: None, or one of another shape.
+        StepError: None though it holds some, or one of another shape.
     """
     theirs, ours = dict(old.state_dict()), dict(made.state_dict())
+    if not ours:  # an Identity: there is nothing to carry over
+        return []
     both = [k for k in ours if k in theirs]
     odd = [k for k in both if ours[k].shape != theirs[k].shape]
     if odd:
@@ -463,7 +475,7 @@ def _suggestions(draft: Draft, node: Node) -> tuple[str, ...]:
         )
     if isinstance(old, nn.BatchNorm2d):
         return (
-            "nn.GroupNorm(32, old.num_features)",
+            f"nn.GroupNorm({math.gcd(32, old.num_features)}, old.num_features)",
             "nn.SyncBatchNorm(old.num_features)",
             "nn.Identity()",
         )

@@ -29,7 +29,7 @@ class Split(Operation):
         where = [{"call": call_name(draft.graph, n.id)} for n in nodes]
         return [
             Offer("split", f"Split after: {len(nodes) + 1} modules", "Cut", (),
-                  {"after": where if len(where) > 1 else where[0]}, len(nodes) + 1)
+                  {"after": where if len(where) > 1 else where[0]}, len(nodes))
         ]  # fmt: skip
 
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:

@@ -11,6 +11,7 @@ from torch import nn
 
 import nbsurgery as nbs
 from nbsurgery.session import Session
+from tests.session import zoo
 from tests.session.laws import state_of
 
 
@@ -330,3 +331,19 @@ def test_a_fault_of_ours_is_told_as_ours_and_changes_nothing(session, monkeypatc
                 session.do("replace", {"where": "fc", "new": "nn.Linear(8, 3)"})
         assert state_of(session.model) == before
         assert (session.code, session.recipe) == (code, recipe)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "unet", "bert"])
+def test_an_offer_as_it_opens_does_what_it_says(name):
+    """Its form applies unfilled, at as many places as its button says, and shows which."""
+    model, args, kwargs = zoo.build(name)
+    session = Session(model, args, kwargs, namespace={})
+    for node in session.base.flat[::3]:
+        for offer in session.offers([node.name]):
+            fields = {f["name"]: f["default"] for f in offer["fields"] if f["default"] != ""}
+            if offer["operation"] == "set":  # as it opens it sets what is set already
+                continue
+            said = session.preview(offer["operation"], {**offer["arguments"], **fields})
+            assert said["places"], offer
+            if "until" not in offer["arguments"]:  # how many places that are is found out then
+                assert said["count"] == offer["count"], offer

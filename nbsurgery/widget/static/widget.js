@@ -1128,7 +1128,7 @@ var Menu = class {
       problem.replaceChildren(icon("warn"), h("span", {}, message));
       problem.hidden = message === "";
     };
-    const look = async () => {
+    const look = async (first = false) => {
       const mine = ++asked;
       try {
         const shown = await this.view.ask("preview", { operation: offer.operation, arguments: values(), ...step });
@@ -1139,19 +1139,20 @@ var Menu = class {
         apply.disabled = shown?.count === 0;
       } catch (error) {
         if (signal.aborted || mine !== asked) return;
-        preview.textContent = "";
-        this.parts.mark([]);
-        fail(String(
+        const { message } = (
           /** @type {Error} */
-          error.message
-        ));
+          error
+        );
+        preview.textContent = first ? message : "";
+        this.parts.mark([]);
+        if (!first) fail(message);
       }
     };
     const changed = () => {
       fail("");
       apply.disabled = false;
       clearTimeout(timer);
-      timer = setTimeout(look, PAUSE);
+      timer = setTimeout(() => look(), PAUSE);
     };
     const go = async () => {
       if (apply.disabled) return;
@@ -1217,7 +1218,7 @@ var Menu = class {
     this.el.hidden = false;
     if (!fields.focus()) apply.focus({ preventScroll: true });
     if (this.el.parentElement) this.el.parentElement.scrollTop = 0;
-    look();
+    look(true);
   }
 };
 

@@ -111,7 +111,8 @@ export class Menu {
       problem.replaceChildren(icon("warn"), h("span", {}, message));
       problem.hidden = message === "";
     };
-    const look = async () => {
+    /** @param {boolean} [first] the form as it opens is nobody's mistake: what is missing is no problem yet */
+    const look = async (first = false) => {
       const mine = ++asked;
       try {
         const shown = await this.view.ask("preview", { operation: offer.operation, arguments: values(), ...step });
@@ -122,16 +123,17 @@ export class Menu {
         apply.disabled = shown?.count === 0;
       } catch (error) {
         if (signal.aborted || mine !== asked) return;
-        preview.textContent = "";
+        const { message } = /** @type {Error} */ (error);
+        preview.textContent = first ? message : "";
         this.parts.mark([]);
-        fail(String(/** @type {Error} */ (error).message));
+        if (!first) fail(message);
       }
     };
     const changed = () => {
       fail("");
       apply.disabled = false;
       clearTimeout(timer);
-      timer = setTimeout(look, PAUSE);
+      timer = setTimeout(() => look(), PAUSE);
     };
     const go = async () => {
       if (apply.disabled) return;
@@ -186,6 +188,6 @@ export class Menu {
     this.el.hidden = false;
     if (!fields.focus()) apply.focus({ preventScroll: true });
     if (this.el.parentElement) this.el.parentElement.scrollTop = 0;
-    look();
+    look(true);
   }
 }
