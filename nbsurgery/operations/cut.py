@@ -194,7 +194,7 @@ def sources_of(draft: Draft, scope: Scope, value: Any) -> tuple[str, ...]:
     found = []
     for ref in refs:
         source = draft.graph.sources(scope.key, ref)
-        if len(source) != 1 or source[0] not in draft.base.by_id:
+        if len(source) != 1 or source[0] not in draft.base.by_id or _built(draft, scope, ref):
             return ()
         if draft.base.by_id[source[0]].kind == "input":
             return ()  # what comes in says nothing about the model
@@ -203,6 +203,24 @@ def sources_of(draft: Draft, scope: Scope, value: Any) -> tuple[str, ...]:
         found.append(source[0])
     upstream_edits = draft.edits or draft.rewires
     return () if upstream_edits else tuple(found)
+
+
+def _built(draft: Draft, scope: Scope, ref: Ref) -> bool:
+    """Whether a value is something made around another: an output object with one tensor in it."""
+    node = draft.graph.by_id[ref.id]
+    while node.child in draft.graph.scopes or node.kind == "input" and scope.key:
+        if node.kind == "input":
+            value, scope = (
+                scope.bindings.get(node.id),
+                draft.graph.scopes[draft.graph.parent(scope.key)],
+            )
+        else:
+            scope = draft.graph.scopes[node.child]
+            value = scope.output.args[0] if scope.output is not None else None
+        if not isinstance(value, Ref):
+            return True
+        node = draft.graph.by_id[value.id]
+    return node.glue and node.type not in ("getitem", "getattr")
 
 
 def _claim(draft: Draft, step: int, source: tuple[str, ...]) -> None:

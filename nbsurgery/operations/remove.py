@@ -3,18 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 
 from .. import rewrite
-from ..draft import Draft, batch_of, describe, shape_text
-from ..edits import Assign, SetValue, Shorten
+from ..draft import Draft, batch_of, camel, describe, shape_text
+from ..edits import Assign, Edit, Place, SetValue, Shorten
 from ..errors import StepError
 from ..expression import parse
 from ..graph import Node, Ref
 from ..targets import Target, call_name, outermost, resolve, spelled_where
 from .base import Offer, Operation, need
+
+
+class _Passed(nn.Module):
+    """What stands for a module in the draft that hands its first argument on."""
+
+    def forward(self, x, *args, **kwargs):
+        return x
+
+
+@dataclass(frozen=True)
+class PassThrough(Edit):
+    """In the place of a module that is called with more than one value: an ``nn.Identity`` takes one.
+
+    ``argument`` is the name by which the value that goes on is handed over; empty where it is the first.
+    """
+
+    path: str
+    argument: str = ""
+
+    def lines(self, place: Place) -> list[str]:
+        place.need("from torch import nn")
+        name = f"PassThrough{camel(self.argument)}"
+        place.define(
+            f"class {name}(nn.Module):\n"
+            f'    """Hands {f"`{self.argument}`" if self.argument else "its first argument"} on."""\n\n'
+            f"    def forward(self, {self.argument or 'x'}, *args, **kwargs):\n"
+            f"        return {self.argument or 'x'}"
+        )
+        value = f"{name}()"
+        for alias in place.aliases(self.path):
+            value = place.assigned(alias, value)
+        return [place.assigned(self.path, value)]
 
 
 class Remove(Operation):
@@ -87,23 +120,38 @@ class Remove(Operation):
         if type(container) not in (nn.Sequential, nn.ModuleList) or parent == "":
             return None
         names = list(container._modules)
+        for edit in draft.edits:
+            if isinstance(edit, Shorten) and edit.path == parent:
+                names = names[: edit.keep]
         gone = {t.path.rpartition(".")[2] for t in group}
-        keep = len(names) - len(gone)
-        if set(names[keep:]) != gone or keep == 0:
+        keep = len(names)
+        while keep and (names[keep - 1] in gone or _emptied(draft, f"{parent}.{names[keep - 1]}")):
+            keep -= 1
+        if keep == 0 or not gone <= set(names[keep:]):
             return None
-        if any(f"{parent}.{n}" in draft.made for n in names) and type(container) is nn.ModuleList:
-            return None
-        return keep
+        made = any(f"{parent}.{n}" in draft.made for n in names[:keep])
+        return None if made and type(container) is nn.ModuleList else keep
 
     def _identity(self, draft: Draft, step: int, target: Target) -> None:
         old = draft.module(target.path)
         node = target.node
         if not node.refs:
             raise StepError(f"{target.path!r} reads no value that could take its place")
-        draft.assign(
-            Assign(step, _gone(draft, target, old), target.path, parse("nn.Identity()")),
-            {target.path: nn.Identity()},
-        )
+        for call in target.nodes:
+            _one_value(draft, draft.node(call.id))
+        comment = _gone(draft, target, old)
+        if all(len(n.args) == 1 and not n.kwargs for n in target.nodes):
+            edit: Edit = Assign(step, comment, target.path, parse("nn.Identity()"))
+            draft.assign(edit, {target.path: nn.Identity()})
+            return
+        names = {
+            "" if n.args and isinstance(n.args[0], Ref) else _first_name(n) for n in target.nodes
+        }
+        if len(names) > 1:
+            raise StepError(
+                f"{target.path!r} is called in several ways; remove its calls one by one"
+            )
+        draft.assign(PassThrough(step, comment, target.path, *names), {target.path: _Passed()})
 
     def _bypass(self, draft: Draft, step: int, node: Node) -> None:
         scope = draft.scope_of(node)
@@ -124,9 +172,43 @@ class Remove(Operation):
 
 
 def _piece(node: Node) -> str:
-    from ..draft import camel
-
     return camel(node.type if node.kind != "module" else node.target.rpartition(".")[2])
+
+
+def _one_value(draft: Draft, node: Node) -> None:
+    """A module that returns several values leaves readers that one value cannot serve.
+
+    Raises:
+        StepError: It does.
+    """
+    scope = draft.graph.scopes.get(node.child)
+    several = len(node.outputs) > 1
+    if scope is not None and scope.output is not None:
+        several = not isinstance(scope.output.args[0], Ref)
+    if several:
+        raise StepError(
+            f"{node.target!r} returns several values, and what it reads cannot take their place; "
+            "remove a part of it, or replace it with a module that returns as many"
+        )
+
+
+def _first_name(node: Node) -> str:
+    """The name of the first value that is handed over by name."""
+    if node.args:
+        raise StepError(f"{node.target!r} does not read a value in first place that could go on")
+    return next(k for k, v in node.kwargs.items() if isinstance(v, Ref))
+
+
+def _emptied(draft: Draft, path: str) -> bool:
+    """Whether an earlier step left nothing but a placeholder there."""
+    return any(
+        isinstance(e, PassThrough)
+        and e.path == path
+        or isinstance(e, Assign)
+        and e.path == path
+        and e.new.text == "nn.Identity()"
+        for e in draft.edits
+    )
 
 
 def _gone(draft: Draft, target: Target, old: nn.Module) -> str:
