@@ -149,23 +149,11 @@ def uses(frame) -> bool:
 
 _told: dict[tuple, bool] = {}
 _TELLS = frozenset(
-    [
-        "_assert",
-        "_check",
-        "check",
-        "debug",
-        "info",
-        "warning",
-        "warning_once",
-        "warn",
-        "warn_once",
-        "error",
-        "exception",
-        "critical",
-        "log",
-        "print",
-    ]
-)
+    (
+        "_assert", "_check", "check", "debug", "info", "warning", "warning_once", "warn",
+        "warn_once", "error", "exception", "critical", "log", "print",
+    )
+)  # fmt: skip
 
 
 def _tells(statement: ast.stmt | None) -> bool:

@@ -6,6 +6,7 @@ import builtins
 import contextlib
 import functools
 import inspect
+import itertools
 import linecache
 import math
 import random
@@ -513,6 +514,8 @@ def _numbers(patches: _Patches, tape) -> None:
     wrapped = {function: _on_numbers(function) for function in _MATH}
     for function, name in _MATH.items():
         patches.set(math, name, wrapped[function])
+    for name in ("repeat", "islice", "combinations", "permutations"):
+        patches.set(itertools, name, _counting(getattr(itertools, name)))
     for space in _spaces(tape):
         names, known = vars(space), _of(space)
         for name, shim in shims.BY_NAME.items():
@@ -546,6 +549,19 @@ _DRAWS = (
     "random", "uniform", "randint", "randrange", "gauss", "normalvariate", "betavariate", "choice",
     "choices", "sample", "shuffle", "rand", "randn", "normal", "beta", "permutation", "binomial",
 )  # fmt: skip
+
+
+def _counting(function):
+    """How often something is repeated is a decision."""
+
+    @functools.wraps(function)
+    def wrapper(*args):
+        for a in args:
+            if isinstance(a, Symbol) and active() is not None:
+                a._tape.decision("range", a, plain(a))
+        return function(*[plain(a) for a in args])
+
+    return wrapper
 
 
 def _on_numbers(function):

@@ -1,5 +1,6 @@
 """Sizes that leave Python's arithmetic: texts, keys, indices, types. Followed, or on record."""
 
+import itertools
 import math
 import random
 from fractions import Fraction
@@ -87,6 +88,7 @@ RECORDED = {
     "a slice of a ModuleList": (layers, "self.layers"),
     "a Sequential": (lambda self, x: self.chain[x.shape[0]](x), "self.chain"),
     "numel of a size": (lambda self, x: x + x.shape.numel(), "numel"),
+    "a repetition": (lambda self, x: x + sum(itertools.repeat(1, x.shape[0])), "repeat"),
     "a fraction": (lambda self, x: x * float(Fraction(x.shape[0], 3)), "float"),
     "a complex number": (lambda self, x: (x * complex(x.shape[0], 1)).real, "complex"),
 }
