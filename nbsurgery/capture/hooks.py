@@ -555,11 +555,11 @@ def _counting(function):
     """How often something is repeated is a decision."""
 
     @functools.wraps(function)
-    def wrapper(*args):
-        for a in args:
+    def wrapper(*args, **kwargs):
+        for a in (*args, *kwargs.values()):
             if isinstance(a, Symbol) and active() is not None:
                 a._tape.decision("range", a, plain(a))
-        return function(*[plain(a) for a in args])
+        return function(*args, **kwargs)
 
     return wrapper
 
