@@ -474,8 +474,11 @@ def _suggestions(draft: Draft, node: Node) -> tuple[str, ...]:
             "nn.Identity()",
         )
     if isinstance(old, nn.BatchNorm2d):
+        # fits every one of them, also where all are replaced
+        widths = [m.num_features for m in draft.model.modules() if isinstance(m, nn.BatchNorm2d)]
+        groups = math.gcd(32, old.num_features, *widths)
         return (
-            f"nn.GroupNorm({math.gcd(32, old.num_features)}, old.num_features)",
+            f"nn.GroupNorm({groups}, old.num_features)",
             "nn.SyncBatchNorm(old.num_features)",
             "nn.Identity()",
         )
