@@ -78,6 +78,8 @@ class Draft:
         namespace: The notebook's names.
         division: How the model is divided in the end, worked out on the graph as all steps leave it.
         inputs: How the example must change: input name → ``(axis, size)``.
+        sizes: Shapes as all steps leave them, by node id, where that is known already.
+        asked: Ids of the nodes whose shapes the text names.
     """
 
     base: Graph
@@ -90,6 +92,8 @@ class Draft:
     claims: dict[int, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     inputs: dict[str, tuple[int, int]] = field(default_factory=dict)
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
     division: Callable[[Draft], tuple[Piece, ...]] | None = None
 
     def pieces(self) -> tuple[Piece, ...]:
@@ -102,8 +106,14 @@ class Draft:
         return () if self.division is None else self.division(self)
 
     @classmethod
-    def start(cls, base: Graph, model: nn.Module, namespace: Mapping[str, Any] | None = None):
-        return cls(base, model, base, namespace or {})
+    def start(
+        cls,
+        base: Graph,
+        model: nn.Module,
+        namespace: Mapping[str, Any] | None = None,
+        sizes: Mapping[str, tuple[int, ...]] | None = None,
+    ):
+        return cls(base, model, base, namespace or {}, sizes=sizes or {})
 
     def copy(self) -> Draft:
         """A draft of its own: a step that fails half-way leaves this one as it was."""
@@ -123,6 +133,11 @@ class Draft:
         if id not in self.graph.by_id:
             raise StepError(f"{id!r} is no longer part of the edited model")
         return self.graph.by_id[id]
+
+    def shape(self, node: Node) -> tuple[int, ...] | None:
+        """The shape of a value as a comment says it: after all steps, where a run has told it."""
+        self.asked.add(node.id)
+        return self.sizes.get(node.id, node.shape)
 
     def scope_of(self, node: Node) -> Scope:
         return self.graph.scopes[node.scope]

@@ -315,6 +315,9 @@ class Session:
             try:
                 with _internal("writing and checking the code"):
                     code = emit(draft, self.variable, self._style)
+                    if sizes := self._sizes(steps, outcomes, draft):
+                        draft, outcomes = self._drafted(steps, off, must, sizes)
+                        code = emit(draft, self.variable, self._style)
                     return self._proven(steps, outcomes, draft, code)
             except (EmissionError, StepError, CaptureError, InternalError) as error:
                 applied = [s.uid for s in steps if outcomes[s.uid].state == "ok"]
@@ -323,9 +326,13 @@ class Session:
                 off[applied[-1]] = str(error)  # the last one that still applied is in the way
 
     def _drafted(
-        self, steps: tuple[Step, ...], off: Mapping[int, str], must: int | None
+        self,
+        steps: tuple[Step, ...],
+        off: Mapping[int, str],
+        must: int | None,
+        sizes: Mapping[str, tuple[int, ...]] | None = None,
     ) -> tuple[Draft, dict[int, Outcome]]:
-        draft = Draft.start(self.base, self.original, self.namespace)
+        draft = Draft.start(self.base, self.original, self.namespace, sizes)
         outcomes: dict[int, Outcome] = {}
         for step in steps:
             if not step.enabled:
@@ -393,13 +400,28 @@ class Session:
         }
         return args, kwargs
 
-    def _entering(self, draft: Draft) -> tuple:
-        """What crosses into a model that begins inside: the values of the original's run."""
-        part = draft.pieces()[0].part
-        taken = [part.taken.get(n.id, n.id) for n in part.partial[""].inputs]
-        leading, ids = regions.leading(draft.graph, part.first)
+    def _sizes(self, steps, outcomes, draft: Draft) -> dict[str, tuple[int, ...]]:
+        """The shapes that the text names, where steps changed them: of a run of the edited model."""
+        resized = any(
+            outcomes[s.uid].state == "ok" and OPERATIONS[s.operation].resizes for s in steps
+        )
+        if not resized or not draft.asked:
+            return {}
+        try:
+            _, values = self._replayed(draft, draft.graph, values=draft.asked)
+        except Exception:  # noqa: BLE001 - it cannot run: the proof tells why
+            return {}
+        shapes = {id: _shape(value) for id, value in values.items()}
+        return {
+            id: shape
+            for id, shape in shapes.items()
+            if shape is not None and shape != draft.graph.by_id[id].shape
+        }
+
+    def _replayed(self, draft: Draft, graph: Graph, **options: Any) -> Any:
+        """A graph evaluated with the whole model as the steps leave it."""
         whole = dataclasses.replace(draft, division=None)
-        if draft.edits or draft.rewires:  # what steps made or changed crosses as they leave it
+        if draft.edits or draft.rewires:
             code = emit(whole, self.variable)
             model = verify.execute(
                 code, self.original, variable=self.variable, namespace=self.namespace
@@ -408,13 +430,20 @@ class Session:
             model = verify.structural_copy(self.original)
         try:
             with still(), torch.no_grad():
-                crossing = replay(leading, model, *cloned(self._adapted(whole)))
+                return replay(graph, model, *cloned(self._adapted(whole)), **options)
         except SurgeryError:
             raise
         except Exception as error:  # whatever the edited layers raise
             raise StepError(
                 f"what enters the model now cannot be computed: {explain(error, (model,))}"
             ) from error
+
+    def _entering(self, draft: Draft) -> tuple:
+        """What crosses into a model that begins inside: the values of the original's run."""
+        part = draft.pieces()[0].part
+        taken = [part.taken.get(n.id, n.id) for n in part.partial[""].inputs]
+        leading, ids = regions.leading(draft.graph, part.first)
+        crossing = self._replayed(draft, leading)
         values = dict(zip(ids, crossing if len(ids) > 1 else (crossing,), strict=True))
         return tuple(
             tuple(values[i] for i in t) if isinstance(t, tuple) else values[t] for t in taken
@@ -858,6 +887,13 @@ def fingerprint(model: nn.Module) -> tuple:
         )
         for path, m in model.named_modules()
     )
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    """The shape of a tensor, or of the first one in a tuple."""
+    while isinstance(value, (tuple, list)) and value:
+        value = value[0]
+    return tuple(value.shape) if isinstance(value, torch.Tensor) else None
 
 
 def _resized(value: Any, axis: int, size: int) -> Any:

@@ -85,6 +85,7 @@ class Operation:
     nones: bool = False  # whether None is a value of its arguments
     wiring: bool = False  # it edits the graph alone, so an offer can be tried at no cost
     neutral: bool = False  # it changes no number: what earlier steps promise still holds
+    resizes: bool = False  # values inside may have other shapes afterwards
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         """The forms that fit when `nodes` are selected; none where it makes no sense."""

@@ -203,6 +203,7 @@ class Channels(Operation):
     name = "channels"
     order = 15
     takes = ("where", "inputs", "outputs", "weights", "follow")
+    resizes = True
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if len(nodes) != 1 or nodes[0].kind != "module" or nodes[0].child is not None:

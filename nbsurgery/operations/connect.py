@@ -27,6 +27,7 @@ class Connect(Operation):
     name = "connect"
     order = 35
     takes = ("source", "into", "how", "project")
+    resizes = True
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if len(nodes) != 2:

@@ -137,7 +137,7 @@ def _rewired(
 ) -> None:
     """The class of a scope that ends at `value`."""
     batch = batch_of(draft.base)
-    into = next((n.shape for n in scope.inputs if n.shape), None)
+    into = next((draft.shape(n) for n in scope.inputs if n.shape), None)
     upto = f"{'up to what enters' if before else 'up to'} `{place}`"
     draft.rewire(
         rewrite.returning(scope, value), step,
@@ -152,7 +152,7 @@ def _shapes(draft: Draft, scope: Scope, value: Any) -> str:
     for ref in iter_refs(value):
         made = draft.graph.sources(scope.key, ref)
         node = draft.graph.by_id[made[0]] if len(made) == 1 else scope.by_id[ref.id]
-        parts.append(shape_text(node.shape, batch))
+        parts.append(shape_text(draft.shape(node), batch))
     return (
         parts[0] if len(parts) == 1 else f"{len(parts)} values, {', '.join(dict.fromkeys(parts))}"
     )
@@ -268,7 +268,7 @@ def _dropped(draft: Draft, path: str, scope: Scope, value: Ref) -> str:
     node = scope.by_id[value.id]
     sources = draft.graph.sources(scope.key, value)
     made = draft.graph.by_id[sources[0]] if sources else node
-    shape = made.shape
+    shape = draft.shape(made)
     kind = "vector" if shape is not None and len(shape) == 2 else "value"
     pooled = "pooled " if _pooled(draft, made) else ""
     return (

@@ -35,6 +35,7 @@ class Insert(Operation):
     name = "insert"
     order = 30
     takes = ("new", "after", "before")
+    resizes = True
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if not nodes or any(n.kind not in ("module", "function", "method", "input") for n in nodes):

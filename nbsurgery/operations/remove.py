@@ -57,6 +57,7 @@ class Remove(Operation):
     order = 20
     wiring = True
     takes = ("where",)
+    resizes = True
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if not nodes or any(n.kind not in ("module", "function", "method") for n in nodes):
@@ -222,7 +223,7 @@ def _gone(draft: Draft, target: Target, old: nn.Module) -> str:
         if value is not None and value.shape is not None:
             kind = "vector" if len(value.shape) == 2 else "value"
             pooled = "pooled " if _pooled(draft, value) else ""
-            shape = shape_text(value.shape, batch_of(draft.base))
+            shape = shape_text(draft.shape(value), batch_of(draft.base))
             return f"drop {target.path}: the output is the {pooled}{kind} {shape}"
     weights = f" ({params:,} parameters)" if params else ""
     calls = f", called {len(target.nodes)} times," if len(target.nodes) > 1 else ""

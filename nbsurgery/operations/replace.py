@@ -40,6 +40,7 @@ class Replace(Operation):
     name = "replace"
     order = 10
     takes = ("where", "new", "weights", "strict")
+    resizes = True
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if not nodes or any(n.kind not in ("module", "function", "method") for n in nodes):

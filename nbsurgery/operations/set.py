@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
-from ..draft import Draft
+from ..draft import Draft, batch_of, shape_text
 from ..edits import Edit, Place
 from ..errors import StepError, an, nearest
 from ..graph import Node
@@ -27,28 +27,101 @@ _POOLS = ("kernel_size",)  # for pools the window is a plain number
 
 
 @dataclass(frozen=True)
-class SetAttributes(Edit):
-    """``model.layer4[0].conv2.stride = (1, 1)``, in one place or in a readable loop over many."""
+class Change:
+    """One attribute of one layer."""
 
-    paths: tuple[str, ...]
-    values: tuple[tuple[str, str], ...]
+    path: str
+    name: str
+    old: Any
+    new: Any
+    kernel: tuple[int, ...] = ()  # of a convolution
+
+    @property
+    def words(self) -> str:
+        return f"{self.name} {_word(self.old)} → {_word(self.new)}"
+
+    def same(self, other: Change) -> bool:
+        """Whether both are about one attribute."""
+        return (self.path, self.name) == (other.path, other.name)
+
+
+@dataclass(frozen=True)
+class SetAttributes(Edit):
+    """``model.layer4[0].conv2.stride = (1, 1)``: consecutive changes under one scope."""
+
+    changes: tuple[Change, ...] = ()
+    sizes: str = ""  # how the output of that scope changed
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(c.path for c in self.changes))
 
     def lines(self, place: Place) -> list[str]:
-        loop = _slice(place, self.paths)
-        if loop is not None and len(self.paths) > 1:
-            head, variable, rest = loop
-            return [head] + [f"    {variable}{rest}.{k} = {v}" for k, v in self.values]
-        if len(self.paths) > 2:
-            names = ", ".join(place.spelled(p) for p in self.paths)
-            return [f"for layer in ({names}):"] + [f"    layer.{k} = {v}" for k, v in self.values]
-        return [f"{place.spelled(p)}.{k} = {v}" for p in self.paths for k, v in self.values]
+        groups: dict[tuple, list[str]] = {}  # equal values → the layers that get them
+        for path in self.paths:
+            values = tuple((c.name, _spelled(c.new)) for c in self.changes if c.path == path)
+            groups.setdefault(values, []).append(path)
+        return [line for values, paths in groups.items() for line in _lines(place, paths, values)]
 
     def without(self, gone: Callable[[str], bool]) -> Edit | None:
-        paths = tuple(p for p in self.paths if not gone(p))
-        return replace(self, paths=paths) if paths else None
+        kept = tuple(c for c in self.changes if not gone(c.path))
+        if not kept or kept == self.changes:
+            return self if kept else None
+        return replace(self, changes=kept, comment=_comment(kept, self.sizes))
 
 
-def _slice(place: Place, paths: tuple[str, ...]) -> tuple[str, str, str] | None:
+def _set_by(edit: Edit) -> tuple[Change, ...]:
+    return edit.changes if isinstance(edit, SetAttributes) else ()
+
+
+def _lines(place: Place, paths: Sequence[str], values: Sequence[tuple[str, str]]) -> list[str]:
+    loop = _slice(place, paths) if len(paths) > 1 else None
+    if loop is not None:
+        head, variable, rest = loop
+        return [head] + [f"    {variable}{rest}.{k} = {v}" for k, v in values]
+    if len(paths) > 2:
+        names = ", ".join(place.spelled(p) for p in paths)
+        return [f"for layer in ({names}):"] + [f"    layer.{k} = {v}" for k, v in values]
+    return [f"{place.spelled(p)}.{k} = {v}" for p in paths for k, v in values]
+
+
+def _comment(changes: Sequence[Change], sizes: str) -> str:
+    """``layer4: stride 2 → 1, 3×3 convolutions dilated by 2``, then how its output changed."""
+    paths = list(dict.fromkeys(c.path for c in changes))
+    words: list[str] = []
+    for path in paths:
+        own = [c for c in changes if c.path == path]
+        dilated = _dilated(own)
+        words += [dilated] if dilated else [c.words for c in own]
+    where = common(paths) or f"{paths[0]} … {paths[-1]}"
+    return f"{where}: {', '.join(dict.fromkeys(words))}{sizes}"
+
+
+def _dilated(changes: Sequence[Change]) -> str | None:
+    """The words for a convolution that is spread out, and padded so that its output keeps its size."""
+    found = {c.name: c for c in changes}
+    if found.keys() != {"dilation", "padding"}:
+        return None
+    (d0, d1), (p0, p1) = [(c.old, c.new) for c in (found["dilation"], found["padding"])]
+    kernel = found["dilation"].kernel
+    numbers = all(isinstance(v, tuple) and len(set(v)) == 1 for v in (d0, d1, p0, p1))
+    if not kernel or not numbers or 2 * (p1[0] - p0[0]) != (kernel[0] - 1) * (d1[0] - d0[0]):
+        return None
+    return f"{'×'.join(map(str, kernel))} convolutions dilated by {d1[0]}"
+
+
+def common(paths: Sequence[str]) -> str:
+    """The path of the innermost module that holds all of them; empty for the model itself."""
+    parts = [p.split(".") for p in paths]
+    together = []
+    for names in zip(*parts):
+        if len(set(names)) > 1:
+            break
+        together.append(names[0])
+    return ".".join(together)
+
+
+def _slice(place: Place, paths: Sequence[str]) -> tuple[str, str, str] | None:
     """``for block in model.layer4[1:]:`` where the paths are the same place of neighbours."""
     found = [re.fullmatch(r"(.+?)\.(\d+)((?:\.[^.]+)*)", p) for p in paths]
     if not all(found):
@@ -79,6 +152,7 @@ class Set(Operation):
     name = "set"
     order = 16
     nones = True
+    resizes = True
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if len(nodes) != 1 or nodes[0].kind != "module" or nodes[0].child is not None:
@@ -100,9 +174,8 @@ class Set(Operation):
         wanted |= arguments.get("values") or {}
         if not wanted:
             raise StepError("set needs at least one attribute, such as stride=1")
-        paths: list[str] = []
-        values: dict[str, str] = {}
-        words: list[str] = []
+        changes: list[Change] = []
+        known = {(c.path, c.name): c.new for e in draft.edits for c in _set_by(e)}
         for target in targets:
             if target.node.kind != "module":
                 raise StepError(f"{target.node.name!r} is {an(target.node.kind)}; set takes layers")
@@ -110,32 +183,20 @@ class Set(Operation):
             if path in draft.made:
                 raise StepError(f"{path!r} is new: give it the values where it is made")
             module = draft.module(path)
-            changed = False
+            kernel = module.kernel_size if isinstance(module, _ConvNd) else ()
             for name, value in wanted.items():
-                old = self._check(path, module, name)
+                old = known.get((path, name), self._check(path, module, name))
                 words_too = isinstance(module, _ConvNd) and name == "padding"
                 new = value if words_too and value in ("same", "valid") else _fitted(value, old)
                 if new != old:
-                    changed = True
-                    values[name] = _spelled(new)
-                    words.append(f"{name} {_word(old)} → {_word(new)}")
-            if changed:
-                paths.append(path)
-        if not paths:
+                    changes.append(Change(path, name, old, new, kernel))
+        if not changes:
             raise StepError(f"{spelled_where(arguments['where'])} has these values already")
-        if "inplace" in values:
-            for path in paths:
-                draft.set_in_place(path, values["inplace"] == "True")
-        shown = paths[0] if len(paths) == 1 else f"{paths[0]} … {paths[-1]}"
-        draft.edits.append(
-            SetAttributes(
-                step,
-                f"{shown}: {', '.join(dict.fromkeys(words))}",
-                tuple(paths),
-                tuple(values.items()),
-            )
-        )
-        return len(paths)
+        for change in changes:
+            if change.name == "inplace":
+                draft.set_in_place(change.path, change.new)
+        _record(draft, step, changes)
+        return len({c.path for c in changes})
 
     def _check(self, path: str, module: nn.Module, name: str) -> Any:
         allowed = settable(module)
@@ -162,6 +223,48 @@ class Set(Operation):
         wanted |= arguments.get("values") or {}
         parts = ", ".join(f"{k} = {v}" for k, v in wanted.items())
         return f"set {parts} on {spelled_where(arguments['where'])}"
+
+
+def _record(draft: Draft, step: int, changes: Sequence[Change]) -> None:
+    """Take changes into the draft: into what earlier steps set, else behind the last edit.
+
+    What is set twice is written once; what is set back leaves nothing.
+    """
+    fresh = []
+    for change in changes:
+        at = next((i for i, e in enumerate(draft.edits) if any(map(change.same, _set_by(e)))), None)
+        if at is None:
+            fresh.append(change)
+        else:
+            merged = [
+                replace(c, new=change.new) if c.same(change) else c
+                for c in _set_by(draft.edits[at])
+            ]
+            draft.edits[at] = _edit(draft, step, [c for c in merged if c.old != c.new])
+    last = _set_by(draft.edits[-1]) if draft.edits else ()
+    if fresh and last and common([c.path for c in (*last, *fresh)]):
+        draft.edits[-1] = _edit(draft, step, [*last, *fresh])
+    elif fresh:
+        draft.edits.append(_edit(draft, step, fresh))
+    draft.edits = [e for e in draft.edits if not isinstance(e, SetAttributes) or e.changes]
+
+
+def _edit(draft: Draft, step: int, changes: Sequence[Change]) -> SetAttributes:
+    if not changes:
+        return SetAttributes(step, "")
+    sizes = _sizes(draft, common([c.path for c in changes]))
+    return SetAttributes(step, _comment(changes, sizes), tuple(changes), sizes)
+
+
+def _sizes(draft: Draft, path: str) -> str:
+    """``: (N, 2048, 7, 7) → (N, 2048, 14, 14)`` where the output of the first call at `path` changed."""
+    calls = draft.calls_of(path) if path else []
+    if not calls:
+        return ""
+    batch, before, after = batch_of(draft.base), calls[0].shape, draft.shape(calls[0])
+    if before == after:
+        return ""
+    return f": {shape_text(before, batch)} → {shape_text(after, batch)}"
 
 
 def settable(module: nn.Module) -> list[str]:

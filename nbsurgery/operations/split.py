@@ -82,16 +82,12 @@ def divided(draft: Draft, ids: Sequence[str]) -> tuple[Piece, ...]:
 
 def _signature(draft: Draft, p: Part, batch: int | None, first: bool) -> str:
     """``(N, 3, 224, 224) → (N, 512, 28, 28)``; later parts only say what they give."""
-    by_id = draft.graph.by_id
-    given = [shape_text(by_id[i].shape, batch) for i in p.inputs if i in by_id and by_id[i].shape]
+    entering = [draft.graph.by_id[i] for i in p.inputs if i in draft.graph.by_id]
+    given = [shape_text(draft.shape(n), batch) for n in entering if n.shape]
     out = p.outputs or [draft.graph.inputs_of(draft.graph.root.output.id)[0]]
-    made = [shape_text(_shape(draft, i), batch) for i in out]
+    made = [shape_text(draft.shape(draft.graph.by_id[i]), batch) for i in out]
     text = " and ".join(made)
     return f"{' and '.join(given)} → {text}" if first else f"→ {text}"
-
-
-def _shape(draft: Draft, id: str) -> tuple[int, ...] | None:
-    return draft.graph.by_id[id].shape
 
 
 def _doc(places: Sequence[Node], i: int, count: int, draft: Draft) -> str:

@@ -71,9 +71,9 @@ def begun(draft: Draft, id: str) -> tuple[Piece, ...]:
     ]  # fmt: skip
     batch, name = batch_of(draft.base), call_name(draft.graph, node.id)
     inputs = [
-        f"`{n.target}` {shape_text(n.shape, batch)}"
+        f"`{n.target}` {shape_text(draft.shape(n), batch)}"
         if n.id not in made.taken
-        else " and ".join(shape_text(draft.node(i).shape, batch) for i in made.taken[n.id])
+        else " and ".join(shape_text(draft.shape(draft.node(i)), batch) for i in made.taken[n.id])
         + " in a tuple"
         for n in made.partial[""].inputs
     ]

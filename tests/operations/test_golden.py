@@ -29,6 +29,10 @@ TASKS = {
     "12_as_sequential": [("sequential", {})],
     "13_freeze_to_layer2": [("freeze", {"until": "layer2"})],
     "09_bypass_block": [("remove", {"where": "layer3.2"})],
+    "10_dilate_layer4": [
+        ("set", {"where": ["layer4.0.conv2", "layer4.0.downsample.0"], "stride": 1}),
+        ("set", {"where": ["layer4.1.conv2", "layer4.2.conv2"], "dilation": 2, "padding": 2}),
+    ],
 }
 
 
