@@ -256,6 +256,40 @@ def apply(module, x):
     return module.lin(x)
 
 
+class Helpers(nn.Module):
+    """Operations in helpers: a function called twice, a static method, a function in a variable."""
+
+    mode = "mild"
+
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        act = ACTIVATIONS[self.mode]
+        a = halves(self.lin(x))
+        b = halves(a)
+        return act(self.mix(a, b))
+
+    @staticmethod
+    def mix(a, b):
+        return a * 2 - b
+
+
+def halves(x):
+    """What `Helpers` calls twice."""
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat((second, first), dim=-1)
+
+
+def mild(x):
+    """What `Helpers` looks up."""
+    return torch.tanh(x)
+
+
+ACTIVATIONS = {"mild": mild, "hard": torch.sign}
+
+
 def _image(batch):
     return (torch.randn(batch, 3, 8, 8),)
 
@@ -285,4 +319,5 @@ MODELS = {
     "Mixed": (Mixed, _vector),
     "Context": (Context, _vector),
     "Hidden": (Hidden, _vector),
+    "Helpers": (Helpers, _vector),
 }

@@ -56,6 +56,9 @@ def docstring(text: str, indent: str, width: int = WIDTH) -> str:
 def _statement(line: str, width: int) -> list[str]:
     indent = line[: len(line) - len(line.lstrip())]
     body = line.strip()
+    if match := re.fullmatch(r"(from [\w.]+ import )([\w, ]+)", body):
+        names = [f"{indent}    {name}," for name in match[2].split(", ")]
+        return [f"{indent}{match[1]}(", *names, f"{indent})"]
     if match := re.match(r"(return |[\w., *\[\]]+ (?:[-+*/&|^]?=) )", body):
         head, expression = match[1], body[match.end() :]
         targets, _, sign = head.rstrip().rpartition(" ")

@@ -307,7 +307,8 @@ class Plan:
             if not wished and (node.args[1] in _ALWAYS_INSIDE or not node.outputs):
                 return True
             owner = w.by_id[node.args[0].id] if isinstance(node.args[0], Ref) else None
-            if owner is not None and self.twin(node, owner):
+            entered = owner is not None and owner.kind == "input" and not node.frames
+            if entered or owner is not None and self.twin(node, owner):
                 return True
         if base is not None and isinstance(node.args[1], (int, str)) and self.twin(node, base):
             if base.id in self.unpack:

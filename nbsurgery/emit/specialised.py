@@ -406,10 +406,10 @@ def argument_guards(writer: Writer) -> list[str]:
         tests.append((name, value))
     if not tests and not missing:
         return []
-    gone = [writer.names[n.id] for n in missing]
     text = [_differs(writer, name, value) for name, value in tests]
-    text += [f"{name} is None" for name in gone]
-    holds = [f"{name}={value!r}" for name, value in tests] + [f"a tensor as {n}" for n in gone]
+    text += [f"{writer.names[n.id]} is None" for n in missing]
+    holds = [f"{name}={value!r}" for name, value in tests]
+    holds += [f"a tensor as {writer.names[n.id]}" for n in missing]
     message = f"this forward was written from a run with {', '.join(holds)}"
     if len(message) > 78:
         message = "this forward was written from a run with other arguments"
@@ -417,8 +417,9 @@ def argument_guards(writer: Writer) -> list[str]:
 
 
 def _needed(writer: Writer, forward: types.FunctionType, node: Node) -> bool:
-    """Whether an optional tensor was given, and text for it would silently take ``None`` instead."""
-    if not node.outputs or not writer.names.get(node.id, "").isidentifier():
+    """Whether an optional value was given, and text for it would take ``None`` for one."""
+    given = node.outputs or isinstance(writer.scope.bindings.get(node.id), Ref)
+    if not given or not writer.names.get(node.id, "").isidentifier():
         return False
     parameter = inspect.signature(forward).parameters.get(node.target)
     said = str(getattr(parameter, "annotation", ""))
@@ -427,11 +428,11 @@ def _needed(writer: Writer, forward: types.FunctionType, node: Node) -> bool:
     tested = optional and _is_tested(writer, node.target)
     methods = writer.owner(node)[2]
     for user in writer.users[node.id] if optional else ():
-        if user.kind == "output" or user.args[:1] == (Ref(node.id),) and user.kind != "module":
-            continue  # None has no such operation: that raises by itself
-        if user.kind == "function" and user.target in _LOUD:
-            continue
+        first = user.args[:1] == (Ref(node.id),) and user.kind != "module"
+        loud = first or user.kind == "function" and user.target in _LOUD
         inside = user.frames and user.frames[-1].code in methods
+        if user.kind == "output" or loud and inside and not tested:
+            continue  # None has no such operation: that raises by itself
         if tested or not inside:  # a helper may have asked whether it was given
             return True
     return False

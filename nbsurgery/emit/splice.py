@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import operator
 import sys
 import textwrap
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from torch import nn
 
+from .. import rewrite
 from ..errors import EmissionError
-from ..graph import Graph, Node, Ref, Scope, iter_refs, map_refs
+from ..graph import Frame, Graph, Node, Ref, Scope, iter_refs, map_refs
+from ..paths import quoted
 from . import format, source
 from .expressions import Writer
 from .printer import Printed
@@ -78,16 +81,18 @@ def splice(
     found = changes(before, scope, set(new), writer)
     if not found:
         raise writer.refuse("nothing in it was changed")
-    methods: dict[types.CodeType, _Method] = {}
+    methods: dict[tuple, _Method] = {}
     for change in found:
         _method_of(writer, change.node, methods).apply(change)
-    texts = [method.text() for method in methods.values()]
+    edited = [method for method in methods.values() if method.edits]
+    texts = [method.text() for method in edited]
     head = [f"class {name}({writer.refer(type(module))}):"]
     if doc:
         head += [format.docstring(doc, "    "), ""]
     body = "\n\n".join(textwrap.indent(text, "    ") for text in texts)
-    for method in methods.values():
+    for method in edited:
         method.imports()
+    _one_meaning(writer)
     return Printed(tuple(writer.imports.lines), "\n".join(head) + "\n" + body, ())
 
 
@@ -254,20 +259,75 @@ def _fed(anchor: Node, attributes, readers, writer: Writer) -> Change:
 
 
 def _method_of(writer: Writer, node: Node, methods: dict) -> _Method:
-    """The author's method that textually holds the operation."""
-    module = writer.module
+    """The text that holds the operation: a method, or a copy of a helper for the one call of it.
+
+    A function, a static method or a method that is called at several places is copied into the class
+    under a name of its own, and the call that leads to the operation calls the copy.
+    """
     if node.kind == "input":
-        forward = type(module).forward
-        code = getattr(forward, "__code__", None)
-    else:
-        if not node.frames:
-            raise writer.refuse(f"where {node.name} is written is not known")
-        code = node.frames[-1].code
-    if code not in methods:
-        methods[code] = _Method(writer, code)
-    if node.kind != "input":
-        methods[code].runs_once(node)
-    return methods[code]
+        code = getattr(type(writer.module).forward, "__code__", None)
+        if (code,) not in methods:
+            methods[code,] = _Method(writer, code)
+        return methods[code,]
+    frames = node.frames
+    if not frames:
+        raise writer.refuse(f"where {node.name} is written is not known")
+    depth = _overridable(writer, node)
+    code = frames[depth].code
+    if (code,) not in methods:
+        methods[code,] = _Method(writer, code)
+    method = methods[code,]
+    for i in range(depth + 1, len(frames)):
+        key = (frames[:i], frames[i].code)
+        if key not in methods:
+            methods[key] = method.helper(frames[i - 1], frames[i].code, methods.values())
+        method = methods[key]
+    same = [n for n in writer.nodes if n.frames == frames and n.kind != "parameter"]
+    if sum(not _is_item_of_twin(n, writer) for n in same) > 1:
+        raise writer.refuse(f"the place of {node.name} runs several times")
+    return method
+
+
+def _overridable(writer: Writer, node: Node) -> int:
+    """The innermost frame of the operation that is a method of the class and ran once."""
+    own = source.own_methods(type(writer.module))
+    nodes = [n for n in writer.nodes if n.frames and n.kind != "parameter"]
+    found = False
+    for depth in reversed(range(len(node.frames))):
+        code = node.frames[depth].code
+        if code not in own:
+            continue
+        found = True
+        stacks = {
+            n.frames[:depth]
+            for n in nodes
+            if len(n.frames) > depth and n.frames[depth].code is code
+        }
+        if len(stacks) == 1 and not isinstance(
+            _plain(writer.module, own[code][0])[1], staticmethod
+        ):
+            return depth
+    if found:
+        raise writer.refuse(f"the place of {node.name} runs several times")
+    raise writer.refuse("the place lies inside a function, not in a method of its class")
+
+
+def _plain(module: nn.Module, name: str) -> tuple[type, object]:
+    """The class that defines an attribute of the module, and what stands there."""
+    owner = next((c for c in type(module).__mro__ if name in vars(c)), type(module))
+    return owner, vars(owner).get(name)
+
+
+def _one_meaning(writer: Writer) -> None:
+    """Refuse where two modules' names are one: helpers may come from anywhere."""
+    bound: dict[str, str] = {}
+    for line in writer.imports.lines:
+        home, _, names = line.removeprefix("from ").partition(" import ")
+        for name in names.split(", ") if line.startswith("from ") else ():
+            if bound.setdefault(name, home) != home:
+                raise writer.refuse(
+                    f"{name} means one thing in {home} and another in {bound[name]}"
+                )
 
 
 class _Method:
@@ -280,8 +340,7 @@ class _Method:
         if found is None:
             raise writer.refuse("the place lies inside a function, not in a method of its class")
         self.name, self.function = found
-        self.owner = next((c for c in type(module).__mro__ if self.name in vars(c)), type(module))
-        plain = vars(self.owner).get(self.name)
+        self.owner, plain = _plain(module, self.name)
         if isinstance(plain, (staticmethod, classmethod, property)):
             raise writer.refuse(f"{self.name} is no plain method")
         if self.name in module.__dict__ or _unwrapped(plain) is not self.function:
@@ -289,6 +348,12 @@ class _Method:
         kept = [v for v in module.__dict__.values() if isinstance(v, types.MethodType)]
         if any(_unwrapped(v.__func__) is self.function for v in kept):
             raise writer.refuse(f"{self.name} is called by an attribute that holds it")
+        self.bound = True  # its first parameter is the module
+        self._read()
+
+    def _read(self) -> None:
+        """Find the text."""
+        code, writer = self.code, self.w
         if set(code.co_freevars) - {"__class__"}:
             raise writer.refuse(f"{self.name} is a closure")
         if source.is_torch(code.co_filename):
@@ -296,23 +361,86 @@ class _Method:
         self.file, self.definition = source.file(code.co_filename), source.function_def(code)
         if self.file is None or self.definition is None:
             raise writer.refuse("it has no source to read")
-        self.me = code.co_varnames[0]
+        self.me = code.co_varnames[0] if self.bound else "self"
         # (start, end, rank, text); rank orders insertions at one place
         self.edits: list[tuple] = []
         self.cleaned = False
 
-    def runs_once(self, node: Node) -> None:
-        """Refuse a place that the run passes several times."""
-        depth = len(node.frames) - 1
-        nodes = [n for n in self.w.nodes if n.frames and n.kind != "parameter"]
-        same = [n for n in nodes if n.frames == node.frames and not _is_item_of_twin(n, self.w)]
-        stacks = {
-            n.frames[:depth]
-            for n in nodes
-            if len(n.frames) > depth and n.frames[depth].code is self.code
+    # ---- helpers
+
+    def helper(self, frame: Frame, code: types.CodeType, others: Iterable[_Method]) -> _Method:
+        """A copy of what is called at a place of this text, and the call of the copy there."""
+        file, call = source.expression(frame)
+        if file is not self.file or not isinstance(call, ast.Call):
+            raise self.w.refuse(f"how {code.co_name} is called is not known")
+        self._in_no_loop(call, code.co_name)
+        made = object.__new__(_Method)
+        made.w, made.code, made.owner = self.w, code, self.owner
+        made.function, made.bound, guard = self._called(call, code)
+        made.name = name = code.co_name
+        made._read()
+        if not made.bound and "self" in code.co_varnames:
+            raise self.w.refuse(f"{name} has a variable `self` of its own")
+        if made.definition.decorator_list and made.bound:
+            raise self.w.refuse(f"{name} is decorated")
+        static = isinstance(_plain(self.w.module, name)[1], staticmethod)
+        alone = static and self._runs_here_alone(frame, code)
+        taken = {*dir(self.w.module), *(m.name for m in others)} - ({name} if alone else set())
+        made.name = rewrite.unique_name(name, taken)
+        if not alone:
+            self._put(_range(call.func), f"{self.me}.{made.name}")
+        if guard:
+            self._guard(call, guard)
+        return made
+
+    def _called(self, call: ast.Call, code: types.CodeType) -> tuple:
+        """The function that a call calls, whether it takes the module itself, and a test to put before.
+
+        Raises:
+            EmissionError: The text of the call does not tell which function it is.
+        """
+        func, module = call.func, self.w.module
+        own = source.own_methods(type(module)).get(code)
+        if own is not None and isinstance(func, ast.Attribute):
+            plain = _plain(module, own[0])[1]
+            mine = isinstance(func.value, ast.Name) and func.value.id == self.me
+            known = func.attr == own[0] and own[0] not in module.__dict__
+            if mine and known and isinstance(plain, (staticmethod, types.FunctionType)):
+                return own[1], not isinstance(plain, staticmethod), None
+        parts = ast.unparse(func).split(".")
+        value = self.function.__globals__.get(parts[0])
+        local = parts[0] in self.code.co_varnames
+        for part in parts[1:]:
+            value = getattr(value, part, None)
+        if not local and getattr(value, "__code__", None) is code:
+            return value, False, None
+        function = _in_a_module(code)
+        if local and isinstance(func, ast.Name) and function is not None:  # a variable holds it
+            return function, False, (func.id, self.w.refer(function))
+        raise self.w.refuse("the place lies inside a function, not in a method of its class")
+
+    def _runs_here_alone(self, frame: Frame, code: types.CodeType) -> bool:
+        """Whether every call of a helper that was recorded is the one at this place."""
+        calls = {
+            n.frames[:i]
+            for n in self.w.nodes
+            for i, f in enumerate(n.frames)
+            if f.code is code and n.kind != "parameter"
         }
-        if len(same) > 1 or len(stacks) > 1:
-            raise self.w.refuse(f"the place of {node.name} runs several times")
+        return len(calls) == 1 and next(iter(calls))[-1:] == (frame,)
+
+    def _guard(self, call: ast.Call, guard: tuple[str, str]) -> None:
+        """A test before the call: the copy is of the function that the variable held in the run."""
+        statement = self.file.statement(call)
+        if not self._alone(statement):
+            raise self.w.refuse("several statements stand on one line")
+        variable, function = guard
+        message = f"this forward was written from a run with {variable}={function}"
+        at, indent = (statement.lineno, statement.col_offset), " " * statement.col_offset
+        text = (
+            f"if {variable} is not {function}:\n{indent}    raise RuntimeError({quoted(message)})"
+        )
+        self.edits.append((at, at, -(10**6), f"{text}\n{indent}"))
 
     # ---- where
 
@@ -322,16 +450,17 @@ class _Method:
             raise self.w.refuse(f"the expression of {node.name} is not known")
         if isinstance(getattr(written, "ctx", None), (ast.Store, ast.Del)):
             raise self.w.refuse(f"{node.name} is the unpacking of an assignment")
+        self._in_no_loop(written, node.name)
+        return written
+
+    def _in_no_loop(self, written: ast.AST, name: str) -> None:
         around = written
         while around is not None and around is not self.definition:
-            if isinstance(around, _LOOPS) and not isinstance(written, ast.stmt):
-                raise self.w.refuse(f"{node.name} stands in a loop")
             if isinstance(around, _SCOPES):
-                raise self.w.refuse(f"{node.name} stands in a comprehension or lambda")
+                raise self.w.refuse(f"{name} stands in a comprehension or lambda")
             if isinstance(around, _LOOPS):
-                raise self.w.refuse(f"{node.name} stands in a loop")
+                raise self.w.refuse(f"{name} stands in a loop")
             around = self.file.parent.get(around)
-        return written
 
     def _alone(self, statement: ast.stmt) -> bool:
         """Whether the statement has its lines for itself."""
@@ -538,7 +667,8 @@ class _Method:
             self._clean()
             self.cleaned = True
         definition = self.definition
-        first = min([definition.lineno, *(d.lineno for d in definition.decorator_list)])
+        decorators = [d.lineno for d in definition.decorator_list] if self.bound else []
+        first = min([definition.lineno, *decorators])
         lines = [line.encode() for line in self.file.lines[first - 1 : definition.end_lineno]]
         # from the end to the start; at one place what comes last in the text is put in first
         for (l1, c1), (l2, c2), _, text in sorted(self.edits, key=lambda e: e[:3], reverse=True):
@@ -562,6 +692,8 @@ class _Method:
             at = line.index(definition.name.encode(), definition.col_offset)
             end = at + len(definition.name.encode())
             self._put(((definition.lineno, at), (definition.lineno, end)), self.name)
+        if not self.bound:
+            self._bind(function)
         if definition.returns is not None:
             line = self.file.lines[definition.returns.lineno - 1].encode()
             at = line.rfind(b"->", 0, definition.returns.col_offset)
@@ -591,6 +723,16 @@ class _Method:
             start, end = _range(arg.annotation)[1], _range(default)[0]
             if start[0] == end[0]:
                 self._put((start, end), "=")
+
+    def _bind(self, function: ast.arguments) -> None:
+        """Give a function the module as its first parameter."""
+        plain = [*function.posonlyargs, *function.args]
+        if not plain:
+            raise self.w.refuse(f"{self.name} takes no plain argument")
+        at = plain[0].lineno, plain[0].col_offset
+        far = at[0] != self.definition.lineno
+        text = "self,\n" + " " * at[1] if far else "self, "
+        self.edits.append((at, at, -1, text))
 
     def imports(self) -> None:
         """Note the imports of the global names that the method reads."""
@@ -645,6 +787,17 @@ def _module_import(name: str, module: types.ModuleType) -> str:
     return (
         f"from {package} import {last}" if last == name else f"import {module.__name__} as {name}"
     )
+
+
+@functools.lru_cache(1024)
+def _in_a_module(code: types.CodeType) -> types.FunctionType | None:
+    """The function of a code object, where a module shows it under its name."""
+    for module in list(sys.modules.values()):
+        space = getattr(module, "__dict__", {})
+        if space.get("__file__") == code.co_filename:
+            function = space.get(code.co_name)
+            return function if getattr(function, "__code__", None) is code else None
+    return None
 
 
 def _unwrapped(value: object) -> object:

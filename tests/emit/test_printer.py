@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import types
 
 import pytest
 import torch
@@ -277,3 +278,36 @@ def test_an_optional_tensor_that_was_given_must_be_given():
     lines = body(print_class(graph, graph.root, model, name="P", arg="model")).split("\n")
     assert lines[0] == "if mask is None:"
     assert lines[-1].endswith(", (4,))") and "eps" not in lines[-1] and "weight" not in lines[-1]
+
+
+class Optional(nn.Module):
+    """Optional values whose absence Python would notice by itself, and a helper that asks."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Asks()
+
+    def forward(self, x):
+        return self.inner(x, types.SimpleNamespace(h=x * 2), x > 0)
+
+
+class Asks(nn.Module):
+    def forward(self, x, state=None, mask=None):
+        if state is not None:
+            x = x + state.h
+        return masked(x, mask)
+
+
+def masked(x, mask=None):
+    return x if mask is None else x.masked_fill(mask, 0)
+
+
+def test_an_optional_value_that_was_asked_for_is_named_where_it_is_missing():
+    """Objects count as tensors do; a helper may ask, too. The guard comes before Python's own error."""
+    model = Optional().eval()
+    x = torch.randn(2, 4)
+    graph = capture(model, (x,), {}, how="real")
+    text = print_class(graph, graph.scopes["inner"], model.inner, name="Printed", arg="block",
+                       allow_specialised=True)  # fmt: skip
+    assert "if state is None or mask is None:" in text.text
+    assert body(text).endswith("x = x + state.h\nreturn x.masked_fill(mask, 0)")

@@ -178,19 +178,58 @@ def test_annotations_go_and_super_still_means_the_base():
     assert "Tensor" not in text and "left out" not in text
 
 
+def test_places_that_run_often_are_refused():
+    """A loop: the message says so."""
+    model, graph = captured("Stack")
+    target = next(n for n in graph.root.nodes if n.name == "layers.0")
+    with pytest.raises(EmissionError, match="several times"):
+        spliced(model, graph, graph.root, edited(graph.root, target, "insert"))
+
+
 @pytest.mark.parametrize(
-    ("name", "node", "why"),
+    ("node", "called", "helper"),
     [
-        ("Stack", "layers.0", "several times"),
-        ("Hidden", "lin", "inside a function"),
+        ("cat", "halves", "        return self.extra(torch.cat((second, first), dim=-1))"),
+        ("cat_1", "halves", "        return self.extra(torch.cat((second, first), dim=-1))"),
+        ("sub", "mix", "    def mix(self, a, b):\n        return self.extra(a * 2 - b)"),
+        ("tanh", "mild", "    def mild(self, x):\n        return self.extra(torch.tanh(x))"),
     ],
 )
-def test_places_that_run_elsewhere_or_often_are_refused(name, node, why):
-    """Loops and helpers: the message says which."""
-    model, graph = captured(name)
-    target = next(n for n in graph.root.nodes if n.name == node)
-    with pytest.raises(EmissionError, match=why):
-        spliced(model, graph, graph.root, edited(graph.root, target, "insert"))
+def test_a_helper_is_copied_for_the_one_call(node, called, helper):
+    """The function becomes a method with the edit in it; only that call of it calls the copy."""
+    model, graph = captured("Helpers")
+    after = edited(graph.root, graph.by_name[node], "insert")
+    result, text = spliced(model, graph, graph.root, after)
+    assert helper in text
+    assert text.count("def ") == (1 if called == "mix" else 2)
+    assert text.count(f"self.{called}(") == (called != "mix")
+    x = torch.randn(3, 4)
+    with torch.no_grad():
+        assert torch.equal(result(x), printed(model, graph, graph.root, after)(x))
+
+
+def test_a_helper_that_a_variable_holds_is_guarded():
+    """Another function in that variable raises: the text holds the one that ran."""
+    model, graph = captured("Helpers")
+    result, text = spliced(
+        model, graph, graph.root, edited(graph.root, graph.by_name["tanh"], "insert")
+    )
+    assert "        if act is not mild:\n" in text
+    result.mode = "hard"
+    with pytest.raises(RuntimeError, match="a run with act=mild"):
+        result(torch.randn(2, 4))
+
+
+def test_a_helper_that_is_handed_the_module():
+    """A name that every module has is not taken."""
+    model, graph = captured("Hidden")
+    result, text = spliced(
+        model, graph, graph.root, edited(graph.root, graph.by_name["lin"], "insert")
+    )
+    assert "return self.apply_2(self, x)" in text
+    assert "return self.extra(module.lin(x))" in text
+    x = torch.randn(2, 4)
+    assert torch.equal(result(x), -model(x))
 
 
 def test_another_edit_is_refused():
