@@ -2,8 +2,10 @@
 
 ``python tests/roundtrip.py hf papers`` prints every scope of the zoo's groups unchanged and compares,
 ``… --splice`` puts an identity after every operation into the author's text instead; single models
-by ``torchvision:resnet18``. One line a model, then a table: exact, refused with a reason, stopped by an
-error, silently wrong (must be 0). The tests use `check` on small models.
+by ``torchvision:resnet18``. One line a model, then a table of rates: of the scopes that have a text, how
+many are exact on each kind of input; how many are refused with a reason, stopped by a guard or another
+error, silently wrong (must be 0). ``--json FILE`` keeps every scope as a line. The tests use `check` on
+small models.
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ import argparse
 import collections
 import contextlib
 import copy
+import json
+import platform
+import re
 import signal
 import sys
 import traceback
@@ -61,7 +66,17 @@ class Row:
     type: str
     text: str | None = None
     refused: str | None = None
+    ran: list[str] = field(default_factory=list)
     found: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """``exact``, ``refused``, ``silent`` (a wrong result), ``guarded`` or ``error``."""
+        if self.refused or not self.found:
+            return "refused" if self.refused else "exact"
+        if any(is_silent(found) for found in self.found.values()):
+            return "silent"
+        return "error" if self.wrong else "guarded"
 
     @property
     def wrong(self) -> str | None:
@@ -72,6 +87,11 @@ class Row:
     def guarded(self) -> str | None:
         """The first guard that stopped a run."""
         return next((f for f in self.found.values() if GUARD in f), None)
+
+
+def is_silent(found: str) -> bool:
+    """Whether a difference is a wrong result, and not an error."""
+    return found.startswith(("differs", "type", "(")) or "tensors became" in found
 
 
 def tensors(value, depth: int = 0) -> list:
@@ -205,6 +225,8 @@ def check(model, args, kwargs=None, *, graph, others=(), train=True, form="copy"
     groups = collections.defaultdict(list)
     for row in done:
         groups[row.type, row.text].append(row)
+    for row in done:
+        row.ran = [case.label for case in runs]
     for case in runs:
         if not done or not compare(done, case):
             continue
@@ -256,6 +278,7 @@ def identities(model, args, kwargs=None, *, graph, others=(), train=True) -> lis
             except Exception as error:  # noqa: BLE001 - a crash is a finding too
                 row.found["splice"] = f"crash: {type(error).__name__}: {error}"
                 continue
+            row.ran = [case.label for case in runs]
             for case in runs:
                 Counter.calls = 0
                 try:
@@ -346,56 +369,116 @@ def main() -> None:
     parser.add_argument("--splice", action="store_const", const="splice", dest="how")
     parser.add_argument("--refuse", action="store_const", const="refused", dest="how")
     parser.add_argument("--limit", type=int, default=120, help="seconds for a model")
+    parser.add_argument("--json", help="a file for every scope or operation, one a line")
     parser.add_argument("--verbose", action="store_true", help="show the texts that went wrong")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
-    table: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
-    labels: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
-    for what in options.what:
-        group, _, single = what.partition(":")
-        entries = GROUPS[group]()
-        for name in [single] if single else entries:
-            try:
-                with limit(options.limit):
-                    rows = measure(*entries[name], options.how or "guarded")
-            except (Exception, Late) as error:  # noqa: BLE001 - the sweep goes on
-                print(f"{name:28s} failed: {type(error).__name__}: {str(error)[:100]}", flush=True)
-                table[group]["models failed"] += 1
-                continue
-            tally(name, rows, table[group], labels[group], options.verbose)
-    for group, counts in table.items():
-        print(f"\n{group}: {dict(counts)}")
-        for (label, kind), number in labels[group].items():
-            print(f"    {label}: {number} × {kind}")
+    table: dict[str, list[Row]] = collections.defaultdict(list)
+    models: collections.Counter = collections.Counter()
+    with open(options.json, "w") if options.json else contextlib.nullcontext() as lines:
+        for what in options.what:
+            group, _, single = what.partition(":")
+            entries = GROUPS[group]()
+            for name in [single] if single else entries:
+                try:
+                    with limit(options.limit):
+                        rows = measure(*entries[name], options.how or "guarded")
+                except (Exception, Late) as error:  # noqa: BLE001 - the sweep goes on
+                    message = f"{type(error).__name__}: {str(error)[:100]}"
+                    print(f"{name:28s} failed: {message}", flush=True)
+                    continue
+                show(name, rows, options.verbose)
+                table[group] += rows
+                models[group] += 1
+                for row in rows if lines else ():
+                    lines.write(json.dumps({"model": name, **record(row)}) + "\n")
+    print()
+    print(*versions(), sep=", ", end="\n\n")
+    rates = spliced_rates if options.how == "splice" else printed_rates
+    print(*rates(table, models), sep="\n")
 
 
-def tally(name, rows, counts, labels, verbose) -> None:
-    """Count one model's rows and print its line."""
-    local: collections.Counter = collections.Counter()
+def record(row: Row) -> dict:
+    """A row for a file."""
+    return {"at": row.key, "type": row.type, "kind": row.kind, "refused": row.refused,
+            "ran": row.ran, "found": row.found}  # fmt: skip
+
+
+def show(name: str, rows: list[Row], verbose: bool) -> None:
+    """One model's line, and what went wrong in it most often."""
     reasons: collections.Counter = collections.Counter()
     for row in rows:
-        kind = "exact"
-        if row.refused:
-            kind = "refused"
-        elif row.found:
-            silent = [f for f in row.found.values() if f.startswith(("differs", "type", "("))]
-            silent += [f for f in row.found.values() if "tensors became" in f]
-            kind = "silent" if silent else "guarded" if not row.wrong else "error"
-        local[kind] += 1
-        for label, found in row.found.items():
-            error = "Error" in found.partition(":")[0] or found.startswith("crash")
-            labels[label, "error" if error else "silent"] += 1
-        if kind not in ("exact", "guarded"):
-            reason = row.refused or next((f"{k}: {f}" for k, f in row.found.items()), "")
-            reasons[kind, row.type, reason[-150:]] += 1
-        if verbose and kind in ("silent", "error"):
+        if row.kind not in ("exact", "guarded"):
+            found = row.refused or next((f"{k}: {f}" for k, f in row.found.items()), "")
+            reasons[row.kind, row.type, found[-150:]] += 1
+        if verbose and row.kind in ("silent", "error"):
             print(row.text)
-    local["models"] = 1
-    counts.update(local)
-    print(f"{name:28s} {dict(local)}", flush=True)
+    print(f"{name:28s} {dict(collections.Counter(row.kind for row in rows))}", flush=True)
     for (kind, type_, reason), count in reasons.most_common(6):
         print(f"      {count} × {kind} {type_}: {reason}")
+
+
+def versions() -> list[str]:
+    """What was measured with."""
+    import timm
+    import torchvision
+    import transformers
+
+    found = [f"Python {platform.python_version()}", f"torch {torch.__version__}"]
+    return found + [f"{m.__name__} {m.__version__}" for m in (torchvision, timm, transformers)]
+
+
+def share(part: int, whole: int) -> str:
+    """A percentage, rounded down: 100 means all."""
+    return f"{part * 1000 // whole / 10:g} %" if whole else "–"
+
+
+PADDED = ("no padding", "more padding")
+
+
+def printed_rates(table: dict[str, list[Row]], models: collections.Counter) -> list[str]:
+    """Of the scopes that have a text and whose model can run so: the share that is exact.
+
+    "stopped" are those that a guard or another error stopped on some kind of input.
+    """
+    columns = {"same input": ("same",), "another batch": ("batch",), "another size": ("size",),
+               "padding": PADDED, "double": ("double",), "train mode": ("same, train",)}  # fmt: skip
+    head = ["printed", "models", "scopes", "refused", *columns, "stopped: guard", "error", "wrong"]
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for group, rows in table.items():
+        kinds = collections.Counter(row.kind for row in rows)
+        cells = [group, models[group], len(rows), kinds["refused"]]
+        for labels in columns.values():
+            ran = [(row, label) for row in rows for label in labels if label in row.ran]
+            cells.append(share(sum(label not in row.found for row, label in ran), len(ran)))
+        cells += [kinds["guarded"], kinds["error"], kinds["silent"]]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return lines
+
+
+def spliced_rates(table: dict[str, list[Row]], models: collections.Counter) -> list[str]:
+    """The share of operations behind which an identity could be put, exact on two batches."""
+    lines = [
+        "| spliced | models | operations | works | main refusals | error | wrong |",
+        "|" + "---|" * 7,
+    ]
+    for group, rows in table.items():
+        kinds = collections.Counter(row.kind for row in rows)
+        why = collections.Counter(reason(row.refused) for row in rows if row.refused)
+        main = "; ".join(f"{count} {text}" for text, count in why.most_common(3))
+        works = share(kinds["exact"], len(rows))
+        cells = [group, models[group], len(rows), works, main, kinds["error"], kinds["silent"]]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return lines
+
+
+def reason(refused: str) -> str:
+    """A refusal without the names in it."""
+    text = refused.partition(": ")[2]
+    if match := re.search(r"runs several times|stands in a (loop|comprehension)", text):
+        return match[0]
+    return re.sub(r"^[\w.]+ (?=is )", "", text)
 
 
 if __name__ == "__main__":
