@@ -38,7 +38,7 @@ def _step(here: Any, part: str, so_far: str) -> str:
         return f"[{part}]"
     if isinstance(here, nn.ParameterDict) and part in here:
         return f"[{quoted(part)}]"
-    if isinstance(here, nn.ModuleDict) and part in here._modules:
+    if isinstance(here, nn.ModuleDict) and part in here._modules and not named(here, part):
         return f"[{quoted(part)}]"
     if part.isidentifier() and not keyword.iskeyword(part):
         return f".{part}"
@@ -53,6 +53,12 @@ def indexed(parent: Any, name: str) -> bool:
     if int(name) >= _moved.get().get(id(parent), len(names)):
         return False
     return name in names and names.index(name) == int(name)
+
+
+def named(parent: nn.ModuleDict, name: str) -> bool:
+    """Whether people reach a child of a class of its own by its name: ``backbone.body.layer1``."""
+    plain = type(parent) is nn.ModuleDict or hasattr(type(parent), name)
+    return not plain and name.isidentifier() and not keyword.iskeyword(name)
 
 
 def moved(container: nn.Module) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import rewrite
+from . import rewrite, source
 from .errors import EmissionError, StepError
 from .graph import Graph, Node, Ref, Scope, map_refs
 
@@ -298,7 +298,7 @@ def _inputs(graph: Graph, scope: Scope, came: Crossing | None) -> tuple[Node, ..
     made = []
     for id in came.made:
         node = graph.by_id[id]
-        name = rewrite.unique_name(_variable(node), taken)
+        name = rewrite.unique_name(_variable(graph.scopes[node.scope], node), taken)
         taken.add(name)
         made.append(
             Node(id, scope.key, "input", name, "input", name, outputs=node.outputs, value=node.value,
@@ -307,8 +307,11 @@ def _inputs(graph: Graph, scope: Scope, came: Crossing | None) -> tuple[Node, ..
     return (*own, *made)
 
 
-def _variable(node: Node) -> str:
-    """A name for a value that becomes an argument: what its maker is called, as an identifier."""
+def _variable(scope: Scope, node: Node) -> str:
+    """A name for a value that becomes an argument: of the layer that made it, else the author's."""
+    name = source.variable(scope, node) if node.kind in ("function", "method") else None
+    if name is not None and name.isidentifier():
+        return name
     last = [p for p in node.name.split(".") if not p.isdigit()]
     name = "".join(c if c.isalnum() else "_" for c in (last[-1] if last else "x"))
     if not name or name[0].isdigit():

@@ -6,8 +6,8 @@ import ast
 import inspect
 import types
 
+from .. import source
 from ..graph import Ref
-from . import source
 from .expressions import Writer, follow
 
 _FILLING = {

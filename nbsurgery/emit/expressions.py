@@ -17,10 +17,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from .. import source
 from ..errors import EmissionError
 from ..graph import Graph, Node, Ref, Scope, iter_refs
-from ..paths import indexed, quoted
-from . import source
+from ..paths import indexed, named, quoted
 from .names import Imports
 
 ATOM = 20
@@ -694,7 +694,7 @@ def _step(text: str, owner: Any, part: str) -> tuple[str, Any]:
     """One more part of a path: the text so far, and the object there."""
     if indexed(owner, part) or (isinstance(owner, nn.ParameterList) and part.isdigit()):
         return f"{text}[{part}]", owner[int(part)]
-    if isinstance(owner, nn.ModuleDict) and part in owner._modules:
+    if isinstance(owner, nn.ModuleDict) and part in owner._modules and not named(owner, part):
         return f"{text}[{quoted(part)}]", owner[part]
     if isinstance(owner, nn.ParameterDict) and part in owner:
         return f"{text}[{quoted(part)}]", owner[part]

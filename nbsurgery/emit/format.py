@@ -36,6 +36,13 @@ def fit(text: str, width: int = WIDTH) -> str:
     return "\n".join(lines)
 
 
+def wrapped(text: str, width: int) -> list[str]:
+    """Prose on lines; what stands in one pair of parentheses stays on one."""
+    whole = re.sub(r"\([^()]{,60}\)", lambda match: match[0].replace(" ", "\0"), text)
+    lines = textwrap.wrap(whole, width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines]
+
+
 def docstring(text: str, indent: str, width: int = WIDTH) -> str:
     """A docstring on one line, or wrapped with the quotes on a line of their own."""
     text = text.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
@@ -45,12 +52,13 @@ def docstring(text: str, indent: str, width: int = WIDTH) -> str:
     if len(line) <= width and "\n" not in text:
         return line
     first, _, rest = text.partition("\n")
-    wrapped = textwrap.wrap(f'{indent}"""{first}', width, subsequent_indent=indent)
+    room = width - len(indent)
+    lines = wrapped(f'"""{first}', room)
+    if len(lines) == 1 and not rest:  # only the quotes do not fit: as well on two full lines
+        lines = wrapped(f'"""{first}', len(lines[0]) - 1)
     for paragraph in rest.split("\n") if rest else ():
-        wrapped += textwrap.wrap(indent + paragraph.strip(), width, subsequent_indent=indent) or [
-            ""
-        ]
-    return "\n".join([*wrapped, f'{indent}"""'])
+        lines += wrapped(paragraph.strip(), room) or [""]
+    return "\n".join([*((indent + line).rstrip() for line in lines), f'{indent}"""'])
 
 
 def _statement(line: str, width: int) -> list[str]:

@@ -8,9 +8,10 @@ import operator
 import types
 from collections.abc import Container, Mapping
 
+from .. import source
 from ..graph import Graph, Node, Ref, iter_refs
-from . import source
 from .expressions import INPLACE, INPLACE_METHODS, Writer
+from .names import identifier
 
 _ALWAYS_INSIDE = ("shape", "device", "T", "mT", "real", "imag", "dtype")
 _OUT_OF_PLACE = {
@@ -140,6 +141,8 @@ class Plan:
             self._place(node)
         for node in self.body:
             self._author_names(node)
+        for node in self.body:
+            self._handed_out(node)
         for node in writer.nodes:
             if node.kind == "input":
                 self._unpacked_input(node)
@@ -214,6 +217,32 @@ class Plan:
             elif isinstance(name, list):  # out, (h, c) = …
                 inner = [u for u in self._items(item) if isinstance(u.args[1], int)]
                 self._unpacked(item, name, inner)
+                used = [n for n in name if isinstance(n, str) and n not in ("_", "*")]
+                if item.id not in self.unpack and len(used) == 1:
+                    self.wish[item.id] = used[0]
+
+    def _handed_out(self, node: Node) -> None:
+        """What a part of a split hands out is unpacked under the names of what it is."""
+        items = self.w.users[node.id]
+        made = [self.w.base.by_id.get(item.id) for item in items]
+        alone = all(
+            u.glue
+            and not u.frames
+            and u.target is operator.getitem
+            and m is not None
+            and m is not u
+            for u, m in zip(items, made, strict=True)
+        )
+        if len(items) < 2 or not alone or {u.args[1] for u in items} != set(range(len(items))):
+            return
+        self.unpack[node.id] = ([None] * len(items), {u.args[1]: u for u in items})
+        for item, of in zip(items, made, strict=True):
+            name = source.variable(self.w.base.scopes[of.scope], of)
+            last = [part for part in of.name.split(".") if not part.isdigit()]
+            if of.kind == "module" and last:
+                name = identifier(last[-1])
+            if name is not None:
+                self.wish[item.id] = name
 
     def _item_names(self, node: Node, file, widest: ast.AST, own: ast.AST) -> None:
         """``x = self.lstm(x)[0]``: the name belongs to the item."""
@@ -267,6 +296,8 @@ class Plan:
         for node in self.body:
             if node.step is None or node.frames or node.id in self.wish or node.id in self.w.names:
                 continue
+            if node.id in self.inside:
+                continue
             reads = [self.w.by_id[r] for r in node.refs]
             reads = [r for r in reads if r.kind != "parameter"]
             if reads:
@@ -276,8 +307,6 @@ class Plan:
                 name = self.wish.get(first.id) or self.w.names.get(first.id)
                 if name and name.isidentifier():
                     self.wish[node.id] = name
-            if node.kind != "parameter":
-                self.inside.discard(node.id)
 
     # ------------------------------------------------------------------ nesting
 
@@ -321,7 +350,44 @@ class Plan:
             return True
         if node.writes or wished or len(uses) != 1 or self._overtakes(node, uses[0]):
             return False
-        return self._nested(node, uses[0]) or self._collected(node, uses[0])
+        if self._put_in(node):
+            return self._put_inside(node, uses[0])
+        reader = self._behind(uses[0])
+        if reader is not uses[0] and reader.kind == "output" and self._returned(node):
+            return True
+        return self._nested(node, reader) or self._collected(node, reader)
+
+    def _returned(self, node: Node) -> bool:
+        """Whether the author returned the value as it is: a new module goes around it there."""
+        place = self._effective.get(node.id)
+        if place is None or place[0] != 0 or node.id in self._outer:
+            return False
+        return isinstance(place[1].parent.get(place[2]), ast.Return)
+
+    @staticmethod
+    def _put_in(node: Node) -> bool:
+        """Whether a step made the node."""
+        return node.step is not None and not node.frames
+
+    def _behind(self, node: Node) -> Node:
+        """The reader itself, or who reads the new module that a step put before it."""
+        while self._put_in(node) and node.kind == "module" and len(self._uses(node)) == 1:
+            node = self._uses(node)[0]
+        return node
+
+    def _put_inside(self, node: Node, user: Node) -> bool:
+        """Whether a new module is called in the expression where its argument was written.
+
+        What one step makes for another of its nodes (a projection for an addition) goes inside too.
+        """
+        if node.kind != "module" or len(node.refs) != 1:
+            return False
+        if self._put_in(user) and user.step == node.step:
+            return True
+        first, reader = self.w.by_id[node.refs[0]], self._behind(user)
+        alone = len(self._uses(first)) == 1 and first.id not in self.wish and not first.writes
+        returned = reader.kind == "output" and self._returned(first)
+        return alone and (returned or self._nested(first, reader))
 
     def _overtakes(self, node: Node, user: Node) -> bool:
         """Whether something is overwritten between an operation and its reader: it must stay before."""

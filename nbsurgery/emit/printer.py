@@ -12,10 +12,11 @@ from typing import Any
 
 from torch import nn
 
+from .. import source
 from ..errors import EmissionError
 from ..graph import Graph, Node, Ref, Scope, map_refs
 from ..paths import moved
-from . import format, loops, source
+from . import format, loops
 from .effects import refuse_effects
 from .expressions import ATOM, INPLACE, INPLACE_METHODS, Writer, quoted
 from .names import identifier, is_name
@@ -459,7 +460,8 @@ class _Body:
         for ref in node.refs:
             made = w.by_id[ref]
             name = w.names.get(ref, "")
-            if made.outputs and node.outputs and name.isidentifier() and self.last[ref] <= i:
+            value = made.outputs and (node.outputs or node.step is not None)
+            if value and name.isidentifier() and self.last[ref] <= i:
                 ideas.append(name)
                 break
         if node.kind == "module":
@@ -490,6 +492,7 @@ class _Class:
         self.is_container = isinstance(w.module, nn.Sequential) and any(
             k.isdigit() for k in (*w.used, *new)
         )
+        self.picked = {name: found for name in w.used if (found := self._picked(name))}
 
     def printed(self) -> Printed:
         w, keeps = self.w, ()
@@ -559,8 +562,39 @@ class _Class:
         own = {k for k in vars(module) if not k.startswith("_")} | set(module._modules)
         return {n for n in read & own if not callable(vars(module).get(n))} - set(self.new)
 
+    def _picked(self, name: str) -> list[int]:
+        """The items of a numbered container that the text reads where they are not its first ones.
+
+        They are put into an `nn.ModuleDict` under their numbers, so that their keys stay and the others
+        are not carried along; the text then reads them there.
+        """
+        w, container = self.w, getattr(self.w.module, name, None)
+        if self.form == "sub" or type(container) not in (nn.Sequential, nn.ModuleList):
+            return []
+        parts = [path.split(".")[1:2] for path in w.used[name]]
+        if name in self.new or not all(p and p[0].isdigit() for p in parts):
+            return []
+        indices = sorted({int(p[0]) for p in parts})
+        numbered = list(container._modules) == [str(i) for i in range(len(container))]
+        if not numbered or indices[0] == 0 or not name.isidentifier():
+            return []
+        end = "" if indices[-1] == len(container) - 1 else indices[-1] + 1
+        whole = f"self.{name}[{indices[0]}:{end}]"
+        text = "\n".join(self.lines).replace(whole, f"self.{name}.values()")
+        text = re.sub(rf"\bself\.{name}\[(\d+)\]", rf'self.{name}["\1"]', text)
+        if f"self.{name}[" in text.replace(f'self.{name}["', ""):
+            return []  # a loop over some of them
+        self.lines = text.split("\n")
+        return indices
+
     def _take(self, name: str) -> str:
         module, arg = self.w.module, self.arg
+        if picked := self.picked.get(name):
+            here = f"{arg}.{name}"
+            items = ", ".join(f'"{i}": {here}[{i}]' for i in picked)
+            if len(picked) > 2 and picked == list(range(picked[0], picked[-1] + 1)):
+                items = f"str(i): {here}[i] for i in range({picked[0]}, {picked[-1] + 1})"
+            return f"self.{name} = nn.ModuleDict({{{items}}})"
         if not name.isidentifier():
             return f"self.add_module({quoted(name)}, {arg}.get_submodule({quoted(name)}))"
         if name in module._buffers:

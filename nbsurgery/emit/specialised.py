@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
+from .. import source
 from ..graph import Node, Ref, Scope, Specialisation, iter_refs
-from . import source
 from .expressions import Writer, quoted
 
 _OPPOSITE = {

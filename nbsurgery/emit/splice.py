@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from .. import rewrite
+from .. import rewrite, source
 from ..errors import EmissionError
 from ..graph import Frame, Graph, Node, Ref, Scope, iter_refs, map_refs
 from ..paths import quoted
-from . import format, source
+from . import format
 from .expressions import Writer
 from .printer import Printed
 

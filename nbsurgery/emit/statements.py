@@ -165,7 +165,7 @@ def _block(text: _Text, comment: str, lines: Iterable[str]) -> None:
     if not comment and text.blocks:  # it belongs to the change above
         text.blocks[-1] += "\n" + body
         return
-    note = textwrap.wrap(comment, 98, break_long_words=False, break_on_hyphens=False)
+    note = format.wrapped(comment, format.WIDTH - 2)
     text.blocks.append("\n".join([*(f"# {line}" for line in note), body]))
 
 

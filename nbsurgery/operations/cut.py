@@ -159,6 +159,7 @@ def _shapes(draft: Draft, scope: Scope, value: Any) -> str:
 
 
 def _goes(names: list[str], lost: int) -> str:
+    names = [n for n in names if n not in ("getitem", "getattr")] or names
     words = names if len(names) <= 6 else [*names[:5], f"{len(names) - 5} more"]
     text = (
         ", ".join(words[:-1]) + f" and {words[-1]}"

@@ -448,6 +448,8 @@ def _what_changes(old: nn.Module, expr: Expression, made: nn.Module, unit: str) 
             return f"{old.out_features} → {made.out_features} {unit}{weights}"
     if type(made) is type(old) and getattr(old, "inplace", False) and not made.inplace:
         return f"{type(old).__name__}, no longer in place"
+    if type(old) is type(made):
+        return f"a new {expr.short}{weights}"
     return f"{type(old).__name__} → {expr.short}{weights}"
 
 

@@ -111,6 +111,8 @@ class Tap(Operation):
             changed, kept = _protected(changed, step, key, id)
             if key.isidentifier():
                 names[kept] = key
+        if keep and keep.isidentifier() and isinstance(original, Ref):
+            names.setdefault(original.id, keep)
         draft.set_scope(changed)
         gone = [
             n for n in draft.base.root.nodes

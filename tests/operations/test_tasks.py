@@ -9,6 +9,7 @@ import functools
 from pathlib import Path
 
 import pytest
+from torchvision.models.detection.faster_rcnn import FastRCNNPredictor
 
 from nbsurgery.session import Session
 from tests.session.zoo import build
@@ -63,6 +64,40 @@ TASKS = {
     "unet_norm_after_cat": ("unet", [("insert", {"after": "up1.cat", "new": "nn.BatchNorm2d(32)"})]),
     "unet_three_classes": ("unet", [("channels", {"where": "out", "outputs": 3})]),
     "unet_bottleneck": ("unet", [("tap", {"nodes": {"middle": "z"}, "output": "mask"})]),
+    "unet_split_after_the_middle": ("unet", [("split", {"after": "middle"})]),
+    "bert_adapter": (
+        "bert",
+        [("insert", {"after": "bert.encoder.layer.0.output.dense", "new": "nn.Linear(32, 32)"})],
+    ),
+    "gpt2_block_activation": (
+        "gpt2", [("replace", {"where": "transformer.h.0.mlp.act", "new": "nn.SiLU()"})],
+    ),
+    "llama_rms_norm": (
+        "llama",
+        [("replace", {
+            "where": {"class": "transformers.models.llama.modeling_llama.LlamaRMSNorm"},
+            "new": "nn.RMSNorm(old.weight.numel(), eps=old.variance_epsilon)", "weights": "keep",
+        })],
+    ),
+    "vit_norm_in_a_block": (
+        "vit",
+        [("insert", {"after": "encoder.layers.encoder_layer_0.add", "new": "nn.LayerNorm(32)"})],
+    ),
+    "convnext_split": ("timm/convnext_atto", [("split", {"after": "stages.1"})]),
+    "fasterrcnn_two_classes": (
+        "fasterrcnn",
+        [("replace", {
+            "where": "roi_heads.box_predictor",
+            "new": "FastRCNNPredictor(old.cls_score.in_features, 2)",
+        })],
+    ),
+    "fasterrcnn_freeze_stem": ("fasterrcnn", [("freeze", {"until": "backbone.body.layer2"})]),
+    "fasterrcnn_head_activation": (
+        "fasterrcnn", [("replace", {"where": {"call": "roi_heads.box_head.relu"}, "new": "nn.GELU()"})],
+    ),
+    "fasterrcnn_checkpoint": (
+        "fasterrcnn", [("checkpoint", {"where": ["backbone.body.layer1", "backbone.body.layer2"]})],
+    ),
     "lstm_to_gru": (
         "lstm", [("replace", {"where": "lstm", "new": "nn.GRU(16, 16, batch_first=True, bidirectional=True)"})],
     ),
@@ -75,7 +110,7 @@ TASKS = {
 def session(name: str) -> Session:
     """One session a model; every task undoes what it did."""
     model, args, kwargs = build(name)
-    return Session(model, args, kwargs, namespace={})
+    return Session(model, args, kwargs, namespace={"FastRCNNPredictor": FastRCNNPredictor})
 
 
 def emitted(task: str) -> tuple[str, object]:

@@ -161,6 +161,14 @@ MODELS: dict[str, Callable] = {
         TwoInputs().eval(), ({"left": torch.randn(2, 4), "right": torch.randn(2, 6)},), {},
     ),  # fmt: skip
 }  # fmt: skip
+LARGE: dict[str, Callable] = {  # too slow for random surgery
+    "fasterrcnn": lambda: (
+        torchvision.models.detection.fasterrcnn_resnet50_fpn(
+            weights=None, weights_backbone=None, min_size=64, max_size=64, box_detections_per_img=5
+        ).eval(),
+        ([torch.rand(3, 64, 64), torch.rand(3, 48, 64)],), {},
+    ),  # fmt: skip
+}  # fmt: skip
 SMALL = (
     "resnet18",
     "mobilenet_v3_small",
@@ -178,7 +186,7 @@ def build(name: str):
     """A fresh model of this name with its inputs, the same each time; ``cell 7`` is written by chance."""
     torch.manual_seed(0)
     kind, _, seed = name.partition(" ")
-    return generated.make(int(seed)) if kind == "cell" else MODELS[name]()
+    return generated.make(int(seed)) if kind == "cell" else {**MODELS, **LARGE}[name]()
 
 
 def names_for(model: nn.Module) -> dict[str, Any]:

@@ -17,9 +17,7 @@ class LSTMClassifierNorm(nn.Module):
     def forward(self, ids):
         x = self.embed(ids)
         _, (h, _) = self.lstm(x)
-        drop = self.drop(torch.cat([h[0], h[1]], dim=1))
-        norm = self.norm(drop)
-        return self.head(norm)
+        return self.head(self.norm(self.drop(torch.cat([h[0], h[1]], dim=1))))
 
 
 # the model: nn.LayerNorm(32) before `head`, new weights

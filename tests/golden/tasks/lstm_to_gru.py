@@ -15,8 +15,8 @@ class LSTMClassifierGRU(nn.Module):
 
     def forward(self, ids):
         x = self.embed(ids)
-        _, part = self.lstm(x)
-        return self.head(self.drop(torch.cat([part[0], part[1]], dim=1)))
+        _, h = self.lstm(x)
+        return self.head(self.drop(torch.cat([h[0], h[1]], dim=1)))
 
 
 # lstm: LSTM → nn.GRU(16, 16, batch_first=True, bidirectional=True), new weights

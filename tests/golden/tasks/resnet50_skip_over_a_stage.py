@@ -28,9 +28,8 @@ class ResNetSkip(nn.Module):
         x = self.maxpool(x)
         x = self.layer1(x)
         layer2 = self.layer2(x)
-        layer3 = self.layer3(layer2)
-        x = self.project(layer2)
-        x = layer3 + x
+        x = self.layer3(layer2)
+        x = x + self.project(layer2)
         x = self.layer4(x)
         x = self.avgpool(x)
         x = torch.flatten(x, 1)

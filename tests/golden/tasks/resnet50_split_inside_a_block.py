@@ -87,7 +87,7 @@ class ResNetTail(nn.Module):
         return self.fc(x)
 
 
-# split after layer2.0.conv2: head (N, 3, 32, 32) → (N, 256, 8, 8) and (N, 128, 4, 4), tail → (N,
-# 1000)
+# split after layer2.0.conv2: head (N, 3, 32, 32) → (N, 256, 8, 8) and (N, 128, 4, 4), tail →
+# (N, 1000)
 head = ResNetHead(model)
 tail = ResNetTail(model)

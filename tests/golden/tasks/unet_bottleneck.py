@@ -18,8 +18,8 @@ class UNetFeatures(nn.Module):
         s1, x = self.down1(x)
         s2, x = self.down2(x)
         z = self.middle(x)
-        out = self.out(self.up2(self.up1(z, s2), s1))
-        return {"z": z, "mask": out}
+        mask = self.out(self.up2(self.up1(z, s2), s1))
+        return {"z": z, "mask": mask}
 
 
 # tap middle

@@ -13,9 +13,7 @@ class UpNorm(nn.Module):
         self.norm = nn.BatchNorm2d(32).train(block.training)
 
     def forward(self, x, skip):
-        skip = torch.cat([self.up(x), skip], dim=1)
-        norm = self.norm(skip)
-        return torch.relu(self.conv(norm))
+        return torch.relu(self.conv(self.norm(torch.cat([self.up(x), skip], dim=1))))
 
 
 # up1: nn.BatchNorm2d(32) after the concatenation, new weights

@@ -7,13 +7,14 @@ import dataclasses
 import functools
 import inspect
 import linecache
+import operator
 import os
 import types
 from collections.abc import Sequence
 
 import torch
 
-from ..graph import Frame, Node
+from .graph import Frame, Node, Ref, Scope
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 Names = "str | list | None"
@@ -164,6 +165,23 @@ def targets(source: File, node: ast.AST) -> Names:
             name = target.elts[parent.elts.index(node)]
             return name.id if isinstance(name, ast.Name) else None
     return None
+
+
+def variable(scope: Scope, node: Node) -> str | None:
+    """The author's name for a value, also where it is one part of a result that he unpacked."""
+    path: list = []
+    while node.target is operator.getitem and isinstance(node.args[0], Ref):
+        whole = scope.by_id[node.args[0].id]
+        if whole.frames != node.frames:
+            break
+        path.insert(0, node.args[1])
+        node = whole
+    place = effective([f for f in node.frames if not is_torch(f.file)])
+    names = targets(*place[1:3]) if place is not None else None
+    for index in path:
+        inside = isinstance(names, list) and isinstance(index, int) and index < len(names)
+        names = names[index] if inside and "*" not in names else None
+    return names if isinstance(names, str) and names not in ("_", "*") else None
 
 
 def is_sequence(node: ast.AST) -> bool:
