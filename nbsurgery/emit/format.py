@@ -70,7 +70,8 @@ def _statement(line: str, width: int) -> list[str]:
     if match := re.match(r"(return |[\w., *\[\]]+ (?:[-+*/&|^]?=) )", body):
         head, expression = match[1], body[match.end() :]
         targets, _, sign = head.rstrip().rpartition(" ")
-        if "," in targets and len(line) > width and re.fullmatch(r"[\w.]+", expression):
+        far = len(indent + targets) + len(sign) + 2 > width  # no right side would fit behind them
+        if "," in targets and (far or re.fullmatch(r"[\w.]+", expression)):
             names = [f"{indent}    {name.strip()}," for name in targets.split(",") if name.strip()]
             return [f"{indent}(", *names, f"{indent}) {sign} {expression}"]
         return _expression(indent, head, expression, "", width)

@@ -12,6 +12,9 @@ from nbsurgery.emit.format import docstring, fit
 LONG = ", ".join(f"argument_{i}" for i in range(12))
 LINES = [
     f"from package.module import {LONG}",
+    f"{LONG} = self.layer(x)",
+    f"{LONG} = self.layer({LONG})",
+    f"{LONG} = values",
     "x = torch.arange(first_argument, second_argument, dtype=torch.int64, device=something.device.x)[:, None]",
     f"model = nn.Sequential(OrderedDict({LONG.replace(', ', '=1, ')}=1))",
     f"x = function(*[{LONG}])",
