@@ -73,7 +73,8 @@ def _statement(line: str, width: int) -> list[str]:
         far = len(indent + targets) + len(sign) + 2 > width  # no right side would fit behind them
         if "," in targets and (far or re.fullmatch(r"[\w.]+", expression)):
             names = [f"{indent}    {name.strip()}," for name in targets.split(",") if name.strip()]
-            return [f"{indent}(", *names, f"{indent}) {sign} {expression}"]
+            first, *rest = _brackets(indent, f"_ {sign} {expression}", width)
+            return [f"{indent}(", *names, first.replace("_", ")", 1), *rest]
         return _expression(indent, head, expression, "", width)
     if match := re.match(r"((?:el)?if |while |assert )(.*)(:?)$", body):
         tail = ":" if body.endswith(":") else ""
