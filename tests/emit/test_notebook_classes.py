@@ -74,3 +74,15 @@ def test_names_of_the_notebook_are_used_without_imports(space):
     changed.extra = torch.nn.Identity()
     changed.__class__ = here["Changed"]
     assert torch.equal(here["Copy"](model)(x), model(x)) and torch.equal(changed(x), model(x))
+
+
+def test_a_helper_of_the_notebook_is_copied_by_its_text(space):
+    """The copy reads the notebook's names as the helper does; on Python 3.10 only lines are known."""
+    model = space["Net"]().train()
+    graph = capture(model, (torch.randn(2, 4),), {}, how="real")
+    after = edited(graph.root, graph.by_name["mul"], "insert")
+    text = splice(graph, after, model, name="Changed", new={"extra": "nn.Identity()"}).text
+    assert "hidden = self.helper(hidden, FACTOR)" in text
+    assert text.endswith(
+        "    def helper(self, value, times):\n        return self.extra(value * times)"
+    )

@@ -93,3 +93,9 @@ def test_shapes_follow_channels():
     """A width that was changed stands in the text of a later step."""
     text = code(("channels", {"where": "conv1", "inputs": 4}), ("cut", {"after": "layer1.0.conv1"}))
     assert "ResNet up to `layer1.0.conv1`: (N, 4, 64, 64) → (N, 64, 16, 16)." in text
+
+
+def test_what_is_set_on_a_layer_that_goes_leaves_nothing():
+    """A model that begins behind the layer does not name it; the sizes are those it causes."""
+    text = code(put("conv1", stride=1), ("start", {"at": "layer2"}))
+    assert "conv1.stride" not in text and "`layer1` (N, 64, 32, 32)" in text
