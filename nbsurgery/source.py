@@ -176,7 +176,8 @@ def variable(scope: Scope, node: Node) -> str | None:
             break
         path.insert(0, node.args[1])
         node = whole
-    place = effective([f for f in pinpoint(node.frames, node) if not is_torch(f.file)])
+    frames = pinpoint(node.frames, node) if node.frames else ()
+    place = effective([f for f in frames if not is_torch(f.file)])
     names = targets(*place[1:3]) if place is not None else None
     for index in path:
         inside = isinstance(names, list) and isinstance(index, int) and index < len(names)
