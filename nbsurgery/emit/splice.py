@@ -762,7 +762,7 @@ class _Method:
         if name not in space or space.get("__name__") == "__main__" and name not in _SHARED:
             return  # a builtin, or a name of the notebook
         value, imports = space[name], self.w.imports
-        if getattr(builtins, name, None) is value:
+        if name in vars(builtins) and vars(builtins)[name] is value:
             return
         if isinstance(value, types.ModuleType):
             imports.add(_module_import(name, value))
