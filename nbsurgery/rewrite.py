@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .errors import EmissionError, StepError
-from .graph import Graph, Node, Ref, Scope, iter_refs, map_refs
+from .graph import Graph, Node, Ref, Scope, built_item, iter_refs, map_refs
 
 
 def renamed(scope: Scope, change: Callable[[str], Any], only: Iterable[str] | None = None) -> Scope:
@@ -230,6 +230,7 @@ def inline(graph: Graph, scope: Scope, call: str) -> Scope:
     at = position(scope, call)
     rest = list(scope.nodes[at + 1 :])
     value: dict[str, Any] = {call: result}
+    built = {n.id: n for n in inner if n.glue}
     tail: list[Node] = []
     for n in rest:
         args = map_refs(n.args, lambda r: value.get(r.id, r))
@@ -244,6 +245,11 @@ def inline(graph: Graph, scope: Scope, call: str) -> Scope:
                         "cannot be followed"
                     ) from error
                 value[n.id] = part
+                continue
+        if n.glue and n.type in ("getitem", "getattr") and len(args) == 2:
+            whole = built.get(args[0].id) if isinstance(args[0], Ref) else None
+            if whole is not None and (part := built_item(whole, args[1])) is not None:
+                value[n.id] = part  # of an output object that was just made: no need to unpack it
                 continue
         writes = tuple(value[w].id if isinstance(value.get(w), Ref) else w for w in n.writes)
         tail.append(n.with_(args=args, kwargs=kwargs, writes=writes))

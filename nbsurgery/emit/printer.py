@@ -453,7 +453,7 @@ class _Body:
         if node.kind == "module":
             parts = [p for p in node.target.split(".") if not p.isdigit()]
             return identifier(parts[-1]) if parts else "out"
-        return identifier({"add": "total", "iadd": "total"}.get(node.type, node.type))
+        return _called(node)
 
     def _ideas(self, node: Node, i: int) -> list[str]:
         w, ideas = self.w, []
@@ -476,8 +476,15 @@ class _Body:
         elif node.type in _PLAIN_RESULTS:
             ideas.append("out")
         else:
-            ideas.append(identifier(node.type))
+            ideas.append(_called(node))
         return ideas
+
+
+def _called(node: Node) -> str:
+    """What the result of a function is called; that of a class such as ``BaseModelOutput``: ``output``."""
+    if node.type[:1].isupper():
+        return "output"
+    return identifier({"add": "total", "iadd": "total"}.get(node.type, node.type))
 
 
 _PLAIN_RESULTS = ("add", "iadd", "view", "reshape", "permute", "transpose", "mul", "sub", "truediv")
