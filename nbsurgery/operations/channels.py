@@ -476,7 +476,7 @@ def _comment(draft: Draft, paths: Sequence[str], layer: nn.Module, job: _Job, po
     words = {
         "new": "new weights",
         "zero": f"{stay}, {start}{'s' if added == 1 else ''} at zero: same output",
-        "mean": f"{stay}, the new ones start as their mean",
+        "mean": f"{stay}, {start}{'s' if added == 1 else ''} as their mean",
         "sum": "each filter is the sum over the old channels",
         "repeat": f"the old filters repeat, scaled by {old_ins}/{ins}",
     }
