@@ -44,8 +44,7 @@ class Insert(Operation):
             return []  # a tuple or a dict of tensors: pick the part that is meant
         names = [{"call": call_name(draft.graph, n.id)} for n in nodes]
         where = names if len(names) > 1 else names[0]
-        choices = _suggestions(nodes[0])
-        code = Field("new", "New", "code", choices[0], choices, "a module or a function")
+        code = _field(nodes[0])
         many = f" ({len(nodes)} places)" if len(nodes) > 1 else ""
         found = [
             Offer("insert", f"Insert after{many}", "Add", (code,), {"after": where}, len(nodes))
@@ -57,11 +56,11 @@ class Insert(Operation):
                       {"after": names[0], "before": names[1]}, 1),
             )  # fmt: skip
         if all(n.refs for n in nodes):
+            entering = draft.scope_of(nodes[0]).by_id[nodes[0].refs[0]]
             found.append(
-                Offer(
-                    "insert", f"Insert before{many}", "Add", (code,), {"before": where}, len(nodes)
-                )
-            )
+                Offer("insert", f"Insert before{many}", "Add", (_field(entering),),
+                      {"before": where}, len(nodes))
+            )  # fmt: skip
         return found
 
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
@@ -342,8 +341,16 @@ def _spoken(draft: Draft, node: Node) -> str:
     return describe(draft, node)
 
 
+def _field(value: Node) -> Field:
+    """What may be put behind the node that makes a value."""
+    choices = _suggestions(value)
+    return Field("new", "New", "code", choices[0], choices, "a module or a function")
+
+
 def _suggestions(node: Node) -> tuple[str, ...]:
     shape = node.shape or ()
+    if not any("float" in tensor.dtype for tensor in node.outputs[:1]):
+        return ("nn.Identity()",)  # numbers of words, masks: no layer reads them
     if len(shape) == 4:
         c = shape[1]
         return (f"nn.BatchNorm2d({c})", "nn.Dropout2d(0.1)", "nn.ReLU()", f"nn.Conv2d({c}, {c}, 1)")
