@@ -244,9 +244,13 @@ class Channels(Operation):
         policy = arguments.get("weights") or ("zero" if ins is not None or follow else "new")
         if policy not in POLICIES:
             raise StepError(f"weights={policy!r} is no policy; take one of {', '.join(POLICIES)}")
+        changed = 0
         for target in targets:
             path = self._path(draft, target)
             now = widths(draft.module(path))
+            if ins in (None, now[0]) and outs in (None, now[1]):
+                continue
+            changed += 1
             others = self._others(draft, path, outs, follow)
             asked = _Job(
                 ((now[0], ins),) if ins not in (None, now[0]) else (),
@@ -267,7 +271,12 @@ class Channels(Operation):
                 self._inputs(
                     draft, step, path, ins, alone and policy == "zero" and not asked.outputs
                 )
-        return len(targets)
+        if not changed:
+            raise StepError(
+                f"{spelled_where(arguments['where'])} has these channels already; reset_parameters "
+                "draws weights anew"
+            )
+        return changed
 
     def _path(self, draft: Draft, target: Target) -> str:
         """The layer that a target means.

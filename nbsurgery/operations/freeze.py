@@ -111,7 +111,8 @@ class FreezeOperation(Operation):
             "frozen: running statistics stay, also after train(); train: they go on moving",
         )  # fmt: skip
         verb = "Freeze" if self.on else "Unfreeze"
-        fields = (policy,) if self.on else ()
+        norms = any(isinstance(m, _BatchNorm) for m in draft.model.modules())
+        fields = (policy,) if self.on and norms else ()
         found = []
         if all(n.kind == "module" for n in nodes):
             paths = [n.target for n in nodes]

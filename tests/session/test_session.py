@@ -341,7 +341,7 @@ def test_an_offer_as_it_opens_does_what_it_says(name):
     for node in session.base.flat[::3]:
         for offer in session.offers([node.name]):
             fields = {f["name"]: f["default"] for f in offer["fields"] if f["default"] != ""}
-            if offer["operation"] == "set":  # as it opens it sets what is set already
+            if offer["operation"] in ("set", "channels"):  # as it opens it says what is so already
                 continue
             said = session.preview(offer["operation"], {**offer["arguments"], **fields})
             assert said["places"], offer
