@@ -16,7 +16,7 @@ from torch import nn
 from ..draft import Draft
 from ..errors import StepError, an
 from ..expression import Expression, evaluate, moded, parse
-from ..graph import Node
+from ..graph import Node, Ref
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,15 @@ def need(arguments: Mapping[str, Any], name: str, operation: str) -> Any:
     if value is None or value == "" or value == []:
         raise StepError(f"{operation} needs {name!r}")
     return value
+
+
+def edge(draft: Draft, first: Node, second: Node) -> list[str]:
+    """Ids of what `second` reads within its scope that are the value of `first`."""
+    value = draft.graph.sources(first.scope, Ref(first.id))
+    return [
+        id for id in second.refs
+        if id == first.id or value and draft.graph.sources(second.scope, Ref(id)) == value
+    ]  # fmt: skip
 
 
 def new_module(draft: Draft, text: Any, old: nn.Module | None) -> tuple[Expression, Any]:

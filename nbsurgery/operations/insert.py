@@ -20,6 +20,7 @@ from .base import (
     Operation,
     attribute_name,
     class_piece,
+    edge,
     is_moded,
     literals,
     need,
@@ -49,7 +50,7 @@ class Insert(Operation):
         found = [
             Offer("insert", f"Insert after{many}", "Add", (code,), {"after": where}, len(nodes))
         ]
-        if len(nodes) == 2 and _edge(draft, nodes[0], nodes[1]):
+        if len(nodes) == 2 and edge(draft, nodes[0], nodes[1]):
             found.insert(
                 0,
                 Offer("insert", "Insert between these two", "Add", (code,),
@@ -94,7 +95,7 @@ def _between_two(draft: Draft, step: int, first: Node, second: Node, text: Any) 
     Raises:
         StepError: There is no such edge.
     """
-    sources = _edge(draft, first, second)
+    sources = edge(draft, first, second)
     if not sources:
         raise StepError(
             f"{second.name!r} does not read what {first.name!r} makes; it reads "
@@ -109,15 +110,6 @@ def _between_two(draft: Draft, step: int, first: Node, second: Node, text: Any) 
     old = draft.module(second.target) if second.kind == "module" else None
     expr, made = new_module(draft, text, old)
     _rewire(draft, step, draft.scope_of(second), second, expr, made, True, sources[0])
-
-
-def _edge(draft: Draft, first: Node, second: Node) -> list[str]:
-    """What `second` reads within its scope that is the value of `first`."""
-    value = draft.graph.sources(first.scope, Ref(first.id))
-    return [
-        id for id in second.refs
-        if id == first.id or value and draft.graph.sources(second.scope, Ref(id)) == value
-    ]  # fmt: skip
 
 
 def place(draft: Draft, step: int, node: Node, text: Any, *, before: bool) -> None:

@@ -14,8 +14,8 @@ from ..edits import Assign, Edit, Place, SetValue, Shorten
 from ..errors import StepError
 from ..expression import parse
 from ..graph import Node, Ref
-from ..targets import Target, call_name, outermost, resolve, spelled_where
-from .base import Offer, Operation, need
+from ..targets import Target, call_name, one, outermost, resolve, spelled_where
+from .base import Field, Offer, Operation, edge, need
 
 
 class _Passed(nn.Module):
@@ -56,7 +56,7 @@ class Remove(Operation):
     name = "remove"
     order = 20
     wiring = True
-    takes = ("where",)
+    takes = ("where", "keep")
     resizes = True
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
@@ -72,9 +72,14 @@ class Remove(Operation):
         calls = sum(len(t.nodes) for t in targets)
         label = "Remove" if len(nodes) == 1 else f"Remove {len(targets)} places"
         note = f"{calls} calls" if calls > len(targets) else ""
+        fields = ()
+        if len(nodes) == 1 and nodes[0].kind != "module" and (read := _operands(draft, nodes[0])):
+            fields = (
+                Field("keep", "Goes on", "choice", read[0], read, "the others lead nowhere then"),
+            )
         return [
-            Offer("remove", label, "Change", (), {"where": where if len(where) > 1 else where[0]},
-                  len(targets), note)
+            Offer("remove", label, "Change", fields,
+                  {"where": where if len(where) > 1 else where[0]}, len(targets), note)
         ]  # fmt: skip
 
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
@@ -85,6 +90,11 @@ class Remove(Operation):
                     f"{target.node.name!r} is an {target.node.kind}; remove takes modules, functions "
                     "and methods"
                 )
+        keep = arguments.get("keep")
+        if keep is not None and (len(targets) > 1 or targets[0].path is not None):
+            raise StepError(
+                "keep= names what goes on of the values that one call reads, such as an addition"
+            )
         whole = [t for t in targets if t.path is not None]
         for target in [t for t in whole if not draft.exists(t.path)]:
             whole.remove(target)
@@ -95,11 +105,12 @@ class Remove(Operation):
             self._identity(draft, step, target)
         for target in targets:
             if target.path is None:  # as the removal of its neighbour left it
-                self._bypass(draft, step, draft.node(target.node.id))
+                self._bypass(draft, step, draft.node(target.node.id), keep)
         return len(targets)
 
     def text(self, arguments: Mapping[str, Any]) -> str:
-        return f"remove {spelled_where(arguments['where'])}"
+        keep = f", {spelled_where(arguments['keep'])} goes on" if arguments.get("keep") else ""
+        return f"remove {spelled_where(arguments['where'])}{keep}"
 
     def _shorten(self, draft: Draft, step: int, targets: list[Target]) -> list[Target]:
         """Ends of containers are cut off; gives back the targets that stand elsewhere."""
@@ -154,9 +165,17 @@ class Remove(Operation):
             )
         draft.assign(PassThrough(step, comment, target.path, *names), {target.path: _Passed()})
 
-    def _bypass(self, draft: Draft, step: int, node: Node) -> None:
+    def _bypass(self, draft: Draft, step: int, node: Node, keep: Any = None) -> None:
         scope = draft.scope_of(node)
         source = next((a for a in node.args if isinstance(a, Ref)), None)
+        if keep is not None:
+            kept = edge(draft, one(draft, keep, "keep"), node)
+            if not kept:
+                names = ", ".join(map(repr, _operands(draft, node))) or "one value"
+                raise StepError(
+                    f"{node.name!r} does not read {spelled_where(keep)}; it reads {names}"
+                )
+            source = Ref(kept[0])
         if source is None:
             source = next((Ref(id) for id in node.refs), None)
         if source is None:
@@ -170,6 +189,14 @@ class Remove(Operation):
         draft.rewire(
             changed, step, suffix=f"No{_piece(node)}", doc=f"without {what}", comment=comment
         )
+
+
+def _operands(draft: Draft, node: Node) -> tuple[str, ...]:
+    """Names of the values that a call reads, where there are several of its result's shape."""
+    by_id = draft.graph.by_id
+    read = [by_id[id] for id in draft.graph.inputs_of(node.id)]
+    names = tuple(n.name for n in read if n.outputs and n.shape == node.shape)
+    return names if len(names) > 1 else ()
 
 
 def _piece(node: Node) -> str:

@@ -295,9 +295,16 @@ class Surgery(anywidget.AnyWidget):
         """
         self._do("replace", {"where": where, "new": new, **options})
 
-    def remove(self, where: Any, **options: Any) -> None:
-        """Take modules or calls out; what entered them passes on."""
-        self._do("remove", {"where": where, **options})
+    def remove(self, where: Any, *, keep: Any = None, **options: Any) -> None:
+        """Take modules or calls out; what entered them passes on.
+
+        Args:
+            where: What goes.
+            keep: Of the values that one call reads, such as an addition, the node whose value goes on;
+                the first by default. What only the others needed goes, too.
+            **options: Further arguments of the operation.
+        """
+        self._do("remove", {"where": where, "keep": keep, **options})
 
     def insert(self, new: str, *, after: Any = None, before: Any = None, **options: Any) -> None:
         """Put a new module or function behind a node, in front of one, or on one edge.

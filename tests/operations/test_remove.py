@@ -88,3 +88,38 @@ def test_a_module_that_returns_several_values_is_refused(session):
     with pytest.raises(StepError, match="'pair' returns several values"):
         session.do("remove", {"where": "pair"})
     assert session.recipe == ()
+
+
+class Residual(nn.Module):
+    """A branch beside the identity."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.branch, self.head = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        x = self.stem(x)
+        return self.head(self.branch(x).relu() + x)
+
+
+@pytest.mark.parametrize(("keep", "branch"), [("relu", True), ("stem", False), (None, True)])
+def test_one_side_of_an_addition_goes(keep, branch):
+    """Without the addition its branch or its shortcut goes on; what then leads nowhere goes as well."""
+    torch.manual_seed(0)
+    model, x = Residual().eval(), torch.randn(3, 4)
+    s = Session(model, (x,), {}, namespace={})
+    (offer,) = [o for o in s.offers(["add"]) if o["operation"] == "remove"]
+    assert offer["fields"][0]["choices"] == ["relu", "stem"]
+    s.do("remove", {"where": "add", "keep": keep})
+    y = model.stem(x)
+    assert torch.equal(s.build()(x), model.head(model.branch(y).relu() if branch else y))
+    assert hasattr(s.build(), "branch") is branch
+    assert s.report.ok, str(s.report)
+
+
+def test_keep_names_what_the_call_reads():
+    s = Session(Residual().eval(), (torch.randn(3, 4),), {}, namespace={})
+    with pytest.raises(StepError, match="'add' does not read head; it reads 'relu', 'stem'"):
+        s.do("remove", {"where": "add", "keep": "head"})
+    with pytest.raises(StepError, match="keep= names what goes on"):
+        s.do("remove", {"where": "branch", "keep": "stem"})
