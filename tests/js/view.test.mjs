@@ -286,15 +286,31 @@ test("a step's form opens again, filled in, and changes that step", async () => 
   };
   const { model, $, $$, close } = setup({ step_form: form, change_step: {}, preview: { count: 1, text: "1 place", places: ["b"] } }, { steps: TWO });
   click($$(".nbs-step-text")[1]);
-  await soon(5);
+  await soon(40);
   assert.match($(".nbs-form h4").textContent, /Step 2: replace/);
   assert.deepEqual([$(".nbs-form input").value, $(".nbs-form textarea").value], ["b", "nn.GELU()"]);
   assert.equal(model.sent.at(-1).params.uid, 2);
   $(".nbs-form textarea").value = "";
   click($(".nbs-apply"));
   assert.deepEqual([model.sent.at(-1).method, model.sent.at(-1).params], ["change_step", { uid: 2, arguments: { where: "b", new: null } }]);
-  await soon(5);
+  await soon(40);
   assert.equal($(".nbs-form"), null);
+  close();
+});
+
+test("a form that is being filled in stays when the steps change beside it", async () => {
+  const offer = { operation: "replace", label: "Replace", fields: [{ name: "new", label: "New", type: "code", default: "nn.GELU()" }], arguments: {} };
+  const { model, $, close } = setup({ offers: [offer], preview: { count: 1, text: "", places: [] } }, { steps: TWO });
+  click($('[data-name="a"]'));
+  await soon(80);
+  click($(".nbs-offer"));
+  $(".nbs-form textarea").value = "nn.SiLU()";
+  model.set("steps", TWO.slice(1));
+  await soon(80);
+  assert.equal($(".nbs-form textarea").value, "nn.SiLU()");
+  click($('[data-name="b"]'));
+  await soon(80);
+  assert.equal($(".nbs-form"), null, "another selection has other operations");
   close();
 });
 

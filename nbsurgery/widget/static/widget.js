@@ -758,6 +758,7 @@ var ROWS = [
   ["/", "search; Enter goes to the next"],
   ["+ − F", "zoom, show all"],
   ["Ctrl+Z, Ctrl+Shift+Z", "undo, redo"],
+  ["A step", "click: change it; drag, or ↑ ↓ on its handle: move it"],
   ["Esc", "cancel, select nothing"]
 ];
 function help() {
@@ -1053,9 +1054,10 @@ var Menu = class {
    * @param {string[]} names
    */
   show(offers, names) {
+    const same = names.length === this.names.length && names.every((name, i) => name === this.names[i]);
     this.offers = offers;
     this.names = names;
-    this.close();
+    if (!(this.isOpen && same)) this.close();
   }
   /** The offers of an old selection must not be taken for those of the new one. */
   wait() {
@@ -1341,6 +1343,8 @@ var Panel = class {
     try {
       const facts = await this.view.ask("facts", { names });
       if (mine === this.asked) this.#fill(facts);
+      clearTimeout(late);
+      this.facts.classList.remove("nbs-stale");
       const past = this.view.model.get("_view") === "before";
       const offers = !past ? await this.view.ask("offers", { names }) : [];
       if (mine !== this.asked) return;
@@ -1401,8 +1405,7 @@ var Panel = class {
 };
 
 // src/protocol.js
-var LIMITS = { apply: 600, change_step: 600, move_step: 600, verify: 900, undo: 600, redo: 600, toggle_step: 600, drop_step: 600, style: 600 };
-var LIMIT = 60;
+var LIMIT = 900;
 var PATIENCE = 2500;
 var RequestError = class extends Error {
   /**
@@ -1427,8 +1430,7 @@ function connect(model, events = {}) {
   model.on("msg:custom", hear);
   function ask(method, params = {}, options = {}) {
     const number = ++last;
-    const limit = options.timeout ?? /** @type {any} */
-    LIMITS[method] ?? LIMIT;
+    const limit = options.timeout ?? LIMIT;
     return new Promise((resolve, reject) => {
       let told = false;
       const late = setTimeout(() => {

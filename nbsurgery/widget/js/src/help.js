@@ -14,6 +14,7 @@ const ROWS = [
   ["/", "search; Enter goes to the next"],
   ["+ − F", "zoom, show all"],
   ["Ctrl+Z, Ctrl+Shift+Z", "undo, redo"],
+  ["A step", "click: change it; drag, or ↑ ↓ on its handle: move it"],
   ["Esc", "cancel, select nothing"],
 ];
 

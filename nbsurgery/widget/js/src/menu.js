@@ -34,9 +34,10 @@ export class Menu {
    * @param {string[]} names
    */
   show(offers, names) {
+    const same = names.length === this.names.length && names.every((name, i) => name === this.names[i]);
     this.offers = offers;
     this.names = names;
-    this.close();
+    if (!(this.isOpen && same)) this.close(); // what a person has begun to fill in stays
   }
 
   /** The offers of an old selection must not be taken for those of the new one. */

@@ -40,6 +40,8 @@ export class Panel {
     try {
       const facts = await this.view.ask("facts", { names });
       if (mine === this.asked) this.#fill(facts);
+      clearTimeout(late); // what can be done may have to wait for a cell at work; what is known need not
+      this.facts.classList.remove("nbs-stale");
       const past = this.view.model.get("_view") === "before";
       const offers = !past ? await this.view.ask("offers", { names }) : [];
       if (mine !== this.asked) return;

@@ -1,8 +1,7 @@
 // @ts-check
 // Requests to the kernel. Each ends with a result or an error in words, at the latest at its time limit.
 
-const LIMITS = { apply: 600, change_step: 600, move_step: 600, verify: 900, undo: 600, redo: 600, toggle_step: 600, drop_step: 600, style: 600 };
-const LIMIT = 60; // seconds
+const LIMIT = 900; // seconds; a cell at work may take long, and an edit waits for its end
 const PATIENCE = 2500; // ms after which a person is told that the kernel is at work
 
 export class RequestError extends Error {
@@ -47,7 +46,7 @@ export function connect(model, events = {}) {
    */
   function ask(method, params = {}, options = {}) {
     const number = ++last;
-    const limit = options.timeout ?? /** @type {any} */ (LIMITS)[method] ?? LIMIT;
+    const limit = options.timeout ?? LIMIT;
     return new Promise((resolve, reject) => {
       let told = false;
       const late = setTimeout(() => {
