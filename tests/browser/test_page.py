@@ -162,8 +162,9 @@ def test_the_static_picture(notebook):
     book.ready()
     book.page.locator(".nbs-static img").wait_for()
     assert book.page.locator(".nbs-static img").evaluate("e => e.naturalWidth") > 50
-    quiet = book.page.get_by_text("model not found")
-    assert quiet.count() == 1 and not quiet.is_visible()
+    said = book.page.locator(".jp-OutputArea-output.jupyter-widgets")
+    said.wait_for(state="attached")  # that the widget's model is gone
+    assert said.count() == 1 and not said.is_visible()
     book.shot("static")
 
 
