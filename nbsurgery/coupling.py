@@ -17,7 +17,7 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from .draft import Draft
 from .errors import StepError, an
-from .graph import Node, Ref, iter_refs
+from .graph import Node, Ref, is_size, iter_refs
 from .widths import (
     LAYERS,
     NORMS,
@@ -26,6 +26,7 @@ from .widths import (
     features,
     merged,
     total,
+    unfit,
     widths,
 )
 
@@ -103,6 +104,7 @@ def coupled(draft: Draft, path: str, outs: int) -> Coupled:
         asked = flow.run()
         if asked is None:
             found = flow.found
+            found.neutral &= not flow.counted()
             found.outputs = {p: w for p, w in makers.items() if p != path} | found.outputs
             return found
         _plain(asked, draft.module(asked))
@@ -144,6 +146,29 @@ class _Flow:
             if asked is not None and self.before is not None:
                 return asked
         return None
+
+    def counted(self) -> bool:
+        """Whether the run reads a width that changes as a number."""
+        for node in self.draft.live_nodes():
+            if not node.glue or not is_size(node):
+                continue
+            whole, index = node, None
+            if node.type in ("size", "getitem") and len(node.args) > 1:
+                index = node.args[1]
+            if node.type == "getitem":  # x.shape[1]
+                whole = (
+                    self.draft.graph.by_id.get(node.args[0].id)
+                    if isinstance(node.args[0], Ref)
+                    else None
+                )
+            if whole is None or index is None:
+                continue
+            for id in self.draft.graph.sources(whole.scope, next(iter_refs(whole.args), None)):
+                layout = self.layouts.get(id)
+                shape = self.draft.graph.by_id[id].shape
+                if layout and isinstance(index, int) and index % len(shape) == layout.axis:
+                    return True
+        return False
 
     # -- modules ----------------------------------------------------------------------------
 
@@ -188,11 +213,10 @@ class _Flow:
                 "it cannot follow"
             )
         self._agree(self.found.inputs, node.target, given.pieces)
+        _plain(node.target, module)
         if depthwise(module):
             self._agree(self.found.outputs, node.target, given.pieces)
             self.layouts[node.id] = given
-        else:
-            _plain(node.target, module)
 
     def _norm(self, node: Node, path: str, module: nn.Module, given: _Layout) -> None:
         last = type(module) in (nn.LayerNorm, nn.RMSNorm) or node.kind != "module"
@@ -409,9 +433,9 @@ class _Flow:
         return self.draft.graph.by_id[id].shape[axis]
 
 
-def _plain(path: str, module: nn.Module) -> None:
-    if getattr(module, "groups", 1) != 1:
-        raise StepError(f"{path!r} has {module.groups} groups and would have to follow; it cannot")
+def _plain(path: str, layer: nn.Module) -> None:
+    if why := unfit(path, layer):
+        raise StepError(f"{why}, and would have to follow; it cannot")
 
 
 def _unknown(node: Node) -> StepError:

@@ -43,6 +43,21 @@ class Rewire:
     new: Mapping[str, NewModule] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
 
+    def without(self, suffix: str) -> Rewire:
+        """The same without what steps of that suffix said."""
+        stay = [i for i, s in enumerate(self.suffixes) if s != suffix]
+
+        def only(items: tuple) -> tuple:
+            return tuple(items[i] for i in stay)
+
+        return dataclasses.replace(
+            self,
+            steps=only(self.steps),
+            suffixes=only(self.suffixes),
+            docs=only(self.docs),
+            comments=only(self.comments),
+        )
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -534,11 +549,11 @@ def is_head(draft: Draft, path: str) -> bool:
             if id not in after:
                 after.add(id)
                 todo += draft.graph.users_of(id)
-    nodes = [draft.graph.by_id[id] for id in after]
-    return not any(
-        n.facts.get("params")
-        or n.kind == "module"
-        and n.target in draft.made
-        and any(True for _ in draft.made[n.target].parameters())
-        for n in nodes
-    )
+    return not any(_weighted(draft, draft.graph.by_id[id]) for id in after)
+
+
+def _weighted(draft: Draft, node: Node) -> bool:
+    """Whether a node computes with parameters, shared ones as well."""
+    if node.kind == "module" and any(True for _ in draft.module(node.target).parameters()):
+        return True
+    return bool(node.facts.get("params"))

@@ -13,6 +13,9 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvTransposeNd
+from torch.nn.utils import parametrize
+
+from .errors import an
 
 Pieces = tuple[tuple[int, int], ...]
 CONVS = (
@@ -50,6 +53,17 @@ def width_attribute(norm: nn.Module) -> str:
     if isinstance(norm, nn.PReLU):
         return "num_parameters"
     return "num_channels" if isinstance(norm, nn.GroupNorm) else "num_features"
+
+
+def unfit(path: str, layer: nn.Module) -> str | None:
+    """Why a layer cannot be made anew with other widths; ``None`` where it, or a depthwise one, can."""
+    if getattr(layer, "groups", 1) != 1 and not depthwise(layer):
+        return f"{path!r} has {layer.groups} groups, whose filters belong to channels one by one"
+    if parametrize.is_parametrized(layer):
+        return f"{path!r} is parametrized ({', '.join(layer.parametrizations)}), which a new layer is not"
+    if type(layer) is not torch_class(layer):
+        return f"{path!r} is {an(type(layer).__name__)}, a class of its own"
+    return None
 
 
 def torch_class(module: nn.Module) -> type:

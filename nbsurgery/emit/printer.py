@@ -537,7 +537,8 @@ class _Class:
             named = any(
                 not k.isdigit() for k in self.new
             )  # in a second run those are children, too
-            part = f"*{arg}" if count == len(module) and not named else f"*{arg}[:{count}]"
+            # not a slice of the container: in a second run that would call this class
+            part = f"*{arg}" if count == len(module) and not named else f"*list({arg})[:{count}]"
             lines[0] = f"super().__init__({part})"
             if moved(module):  # by name: a number means another child by now
                 names = ", ".join(quoted(k) for k in sorted(filter(str.isdigit, used), key=int))

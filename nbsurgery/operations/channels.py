@@ -32,6 +32,7 @@ from ..widths import (
     torch_class,
     total,
     transposed,
+    unfit,
     width_attribute,
     widths,
 )
@@ -300,10 +301,15 @@ class Channels(Operation):
                 f"{path!r} is {an(type(layer).__name__)}; channels takes convolutions and linear "
                 f"layers{hint}"
             )
-        if getattr(layer, "groups", 1) != 1:
+        if depthwise(layer):
             raise StepError(
-                f"{path!r} has {layer.groups} groups; its filters belong to channels one by one, so no "
-                "policy fits: change the layer before it, or replace it with the layer that you want"
+                f"{path!r} has one filter for each of its {layer.groups} channels: change the layer that "
+                "makes them, with follow=True, and it follows"
+            )
+        if why := unfit(path, layer):
+            raise StepError(
+                f"{why}, so no policy for weights fits: change the layer before it, or replace it with "
+                "the layer that you want"
             )
         return path
 

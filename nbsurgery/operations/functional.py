@@ -48,17 +48,23 @@ def with_arguments(
     if not (isinstance(cls, type) and issubclass(cls, nn.Module)):
         return text
     each = [_attributes(cls, m) for m in olds] or [_arguments(node, cls, expr.text)]
-    parts = []
-    for i, (name, parameter) in enumerate(_parameters(cls).items()):
+    parts: list[str] = []
+    plain = True  # so far all are said in order, without their names
+    for name, parameter in _parameters(cls).items():
         values = [given[name] for given in each if name in given]
         if any(not _same(value, parameter.default) for _, value in values):
-            first = i == 0 and not parts and name not in _NAMED
-            parts.append(values[0][0] if first else f"{name}={values[0][0]}")
+            plain = plain and (not parts or parameter.default is parameter.empty)
+            plain = plain and name not in _NAMED
+            alike = name == "bias" and len({value for _, value in values}) == 1
+            said = repr(values[0][1]) if alike else values[0][0]
+            parts.append(said if plain else f"{name}={said}")
         elif not values and parameter.default is parameter.empty:
             has = f"{type(olds[0]).__name__} has" if olds else f"the call of {node.type!r} says"
             raise StepError(
                 f"{expr.text} needs {name!r}, and {has} no {name!r}: write {expr.text}(…) yourself"
             )
+        else:
+            plain = False
     return f"{expr.text}({', '.join(parts)})"
 
 

@@ -70,6 +70,7 @@ class Tap(Operation):
             raise StepError("the run of this model failed, so there is no output to change")
         if keep in wanted.values():
             raise StepError(f"the key {keep!r} is used for a tapped value and for the output")
+        alone = not draft.edits and not draft.rewires
         picked: dict[str, str] = {}
         claims: dict[str, str] = {}
         places: dict[str, str] = {}
@@ -127,6 +128,8 @@ class Tap(Operation):
             rest = f", through {heads}: {next(iter(new.values())).new.short}, new weights{rest}"
         on = "" if not new else "auxiliary heads on " if len(new) > 1 else "an auxiliary head on "
         own = f", and its own output as `{keep}`" if keep else ""
+        if not keep and "" in draft.rewires:  # an earlier tap is moot: nothing returns its values
+            draft.rewires[""] = draft.rewires[""].without("Features")
         draft.rewire(
             changed, step, suffix="Features",
             doc=f"that returns {on}{_meaning(draft, list(wanted))} as {keys}{own}",
@@ -134,7 +137,7 @@ class Tap(Operation):
         )  # fmt: skip
         draft.claims.clear()
         if new:
-            if keep:
+            if keep and alone:
                 draft.claims[step] = PartEqualsOutput(keep)
         elif len(claims) == len(picked):
             draft.claims[step] = OutputsEqual(claims)

@@ -217,3 +217,53 @@ def test_normalisations_of_other_classes_stay_what_they_are():
     assert type(edited.first) is FirstNorm and edited.first.normalized_shape == (6,)
     assert edited.first.weight.equal(s.original.first.weight[:6])
     assert "a: 8 → 6 output channels" in s.code
+
+
+class OwnConv(nn.Conv2d):
+    """A convolution that computes something of its own."""
+
+    def forward(self, x):
+        return super().forward(x) * 2
+
+
+@pytest.mark.parametrize(
+    ("layer", "why"),
+    [
+        (lambda: OwnConv(3, 8, 1), "is an OwnConv, a class of its own"),
+        (lambda: nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 8, 1)), r"is parametrized \(weight\)"),
+        (lambda: nn.Conv2d(3, 6, 1, groups=3), "has 3 groups"),
+        (lambda: nn.Conv2d(3, 3, 3, groups=3), "one filter for each of its 3 channels"),
+    ],
+)  # fmt: skip
+def test_layers_that_a_plain_one_would_not_replace(layer, why):
+    """As target and as follower: what a new layer would lose silently is refused."""
+    torch.manual_seed(0)
+    made = layer()
+    s = Session(nn.Sequential(made).eval(), (torch.randn(2, 3, 4, 4),), {}, namespace={})
+    with pytest.raises(StepError, match=why):
+        s.do("channels", {"where": "0", "outputs": 12})
+    if made.out_channels == made.in_channels:
+        return  # a depthwise one follows
+    net = nn.Sequential(nn.Conv2d(3, 3, 1), made).eval()
+    s = Session(net, (torch.randn(2, 3, 4, 4),), {}, namespace={})
+    with pytest.raises(StepError, match=f"{why}|no rule is known"):
+        s.do("channels", {"where": "0", "outputs": 6, "follow": True})
+
+
+class Counts(nn.Module):
+    """Reads the width of a value as a number."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 4, 1), nn.Conv2d(4, 2, 1)
+
+    def forward(self, x):
+        x = self.a(x)
+        return self.b(x) * x.shape[1] * x.size(0)
+
+
+def test_a_width_that_is_read_as_a_number_promises_nothing():
+    """The output changes with the number: no promise, and so no error."""
+    s = Session(Counts().eval(), (torch.randn(2, 3, 4, 4),), {}, namespace={})
+    changed(s, "a", 6)
+    assert not same(s)

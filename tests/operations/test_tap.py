@@ -76,3 +76,26 @@ def pictures() -> nn.Module:
     return nn.Sequential(
         conv(3, 8, 3), nn.Tanh(), conv(8, 16, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5)
     ).eval()  # fmt: skip
+
+
+def test_a_later_tap_stands_alone():
+    """What an earlier tap returned is gone from code, docstring and comments."""
+    s = Session(pictures(), (torch.randn(2, 3, 8, 8),), namespace={})
+    s.do("tap", {"nodes": {"2": "earlier"}, "head": "nn.Conv2d(16, 1, 1)"})
+    s.do("tap", {"nodes": {"0": "later"}, "output": "out"})
+    assert "earlier" in s.code, "its own output is what the first one returns"
+    s.undo()
+    s.do("tap", {"nodes": {"0": "later"}})
+    assert "earlier" not in s.code and "Conv2d" not in s.code
+    assert s.report.ok, str(s.report)
+
+
+def test_a_tap_of_a_plain_sequence_runs_twice():
+    """Its class does not slice the container, which in a second run is of that class itself."""
+    s = Session(pictures(), (torch.randn(2, 3, 8, 8),), namespace={})
+    s.do("tap", {"nodes": {"2": "aux"}, "output": "out", "head": HEAD})
+    assert any("run twice, the code gives the same" in f.text for f in s.report.findings)
+    s.undo()
+    s.do("replace", {"where": "1", "new": "nn.ReLU()"})
+    s.do("tap", {"nodes": {"2": "aux"}, "output": "out", "head": HEAD})
+    assert s.report.ok, str(s.report)  # the output is no longer the original's: not promised
