@@ -230,7 +230,7 @@ class Plan:
             and not u.frames
             and u.target is operator.getitem
             and m is not None
-            and m is not u
+            and m.args != u.args
             for u, m in zip(items, made, strict=True)
         )
         if len(items) < 2 or not alone or {u.args[1] for u in items} != set(range(len(items))):
@@ -302,7 +302,7 @@ class Plan:
             reads = [r for r in reads if r.kind != "parameter"]
             if reads:
                 first = reads[0]
-                if first.kind not in ("input",):
+                if first.kind != "input" and not self._entered(first):
                     self.inside.discard(first.id)
                 name = self.wish.get(first.id) or self.w.names.get(first.id)
                 if name and name.isidentifier():
@@ -324,7 +324,7 @@ class Plan:
         if node.kind in ("parameter", "constant") or node.id in w.names:
             return True
         base = self._base(node)
-        if base is not None and base.kind == "input" and not node.frames:
+        if self._entered(node):
             return True
         if node.id in self.unpack:
             return False
@@ -336,8 +336,7 @@ class Plan:
             if not wished and (node.args[1] in _ALWAYS_INSIDE or not node.outputs):
                 return True
             owner = w.by_id[node.args[0].id] if isinstance(node.args[0], Ref) else None
-            entered = owner is not None and owner.kind == "input" and not node.frames
-            if entered or owner is not None and self.twin(node, owner):
+            if owner is not None and self.twin(node, owner):
                 return True
         if base is not None and isinstance(node.args[1], (int, str)) and self.twin(node, base):
             if base.id in self.unpack:
@@ -363,6 +362,13 @@ class Plan:
         if place is None or place[0] != 0 or node.id in self._outer:
             return False
         return isinstance(place[1].parent.get(place[2]), ast.Return)
+
+    def _entered(self, node: Node) -> bool:
+        """Whether the node only reads a part of an argument that was found on entering."""
+        if node.frames or node.target not in (operator.getitem, getattr):
+            return False
+        whole = self.w.by_id[node.args[0].id] if isinstance(node.args[0], Ref) else None
+        return whole is not None and (whole.kind == "input" or self._entered(whole))
 
     @staticmethod
     def _put_in(node: Node) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import torch
 from torch import nn
 
@@ -87,3 +89,24 @@ def test_what_an_inner_part_hands_out_is_unpacked():
     session = Session(Outer().eval(), (torch.randn(2, 4),), namespace={})
     session.do("split", {"after": "deep.layers.1"})
     assert "low, high, layers = self.deep(x)\n        return low, high, layers" in session.code
+
+
+def test_items_that_the_author_reads_are_no_unpacking():
+    """A list of a given object is read where he reads it."""
+
+    class Reads(nn.Module):
+        def forward(self, given):
+            return given.values[0] + given.values[1]
+
+    class Holds(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.reads, self.lin = Reads(), nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.lin(self.reads(types.SimpleNamespace(values=[x * 3, x * 2])))
+
+    session = Session(Holds().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("insert", {"before": {"call": "reads.add"}, "new": "nn.Identity()"})
+    assert "self.identity(given.values[0])" in session.code
+    assert "+ given.values[1]" in session.code
