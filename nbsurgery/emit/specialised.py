@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from .. import source
-from ..graph import Node, Ref, Scope, Specialisation, iter_refs
+from ..graph import Node, Ref, Scope, Specialisation, iter_refs, map_refs
 from .expressions import Writer, quoted
 
 _OPPOSITE = {
@@ -309,7 +309,7 @@ def _insert(writer: Writer, decision: Specialisation, number: int) -> None:
     missing: list[Node] = []
     todo = [node.id]
     while todo:
-        id = todo.pop()
+        id = _opened(writer, todo.pop(), present)
         if id in present or any(m.id == id for m in missing):
             continue
         made = writer.base.by_id[id]
@@ -318,19 +318,32 @@ def _insert(writer: Writer, decision: Specialisation, number: int) -> None:
                 f"the run decided `{decision.expression}` at {decision.source} on a value that "
                 "the edit leaves out"
             )
-        missing.append(made)
         todo += made.refs
+        args = map_refs(made.args, lambda ref: Ref(_opened(writer, ref.id, present)))
+        missing.append(made.with_(args=args))
     order = {n.id: i for i, n in enumerate(writer.base.scopes[decision.scope].nodes)}
     missing.sort(key=lambda n: order.get(n.id, 0))
     nodes = list(writer.nodes)
-    for made in [*missing, _guard(writer, decision, node, number)]:
+    tested = _opened(writer, node.id, present)
+    for made in [*missing, _guard(writer, decision, tested, number)]:
         at = max((i for i, n in enumerate(nodes) if n.id in made.refs), default=-1)
         first = next((i for i, n in enumerate(nodes) if n.kind != "input"), len(nodes))
         nodes.insert(max(at + 1, first), made)
     writer.load(nodes)
 
 
-def _guard(writer: Writer, decision: Specialisation, node: Node, number: int) -> Node:
+def _opened(writer: Writer, id: str, present: set[str]) -> str:
+    """What an input of an opened scope is called in the scope that opened it."""
+    node = writer.base.by_id.get(id)
+    while id not in present and node is not None and node.kind == "input":
+        bound = writer.base.scopes[node.scope].bindings.get(id)
+        if node.scope == writer.scope.key or not isinstance(bound, Ref):
+            break
+        id, node = bound.id, writer.base.by_id.get(bound.id)
+    return id
+
+
+def _guard(writer: Writer, decision: Specialisation, tested: str, number: int) -> Node:
     return Node(
         id=f"{GUARD}#{number}",
         scope=writer.scope.key,
@@ -338,7 +351,7 @@ def _guard(writer: Writer, decision: Specialisation, node: Node, number: int) ->
         name=GUARD,
         type=GUARD,
         target=decision,
-        args=(Ref(node.id),),
+        args=(Ref(tested),),
         impure=True,
     )
 

@@ -99,3 +99,35 @@ def test_a_tap_of_a_plain_sequence_runs_twice():
     s.do("replace", {"where": "1", "new": "nn.ReLU()"})
     s.do("tap", {"nodes": {"2": "aux"}, "output": "out", "head": HEAD})
     assert s.report.ok, str(s.report)  # the output is no longer the original's: not promised
+
+
+class Flat(nn.Module):
+    """Decides on what it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        if x.shape[0] > 1:
+            x = x * 2
+        x = self.first(x)
+        return self.second(x)
+
+
+class Around(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.flat = Flat()
+
+    def forward(self, x):
+        return self.flat(x).relu()
+
+
+def test_a_decision_of_an_opened_scope_is_guarded_where_it_was_opened():
+    """What it was given is what its caller hands to it."""
+    session = Session(Around().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("tap", {"nodes": {"flat.first": "early"}})
+    assert "if x.shape[0] <= 1:" in session.code
+    with pytest.raises(RuntimeError, match="holds for"):
+        session.build()(torch.randn(1, 4))
