@@ -50,19 +50,16 @@ class Replace(Operation):
         where = [{"call": call_name(draft.graph, n.id)} for n in nodes]
         first = nodes[0]
         mixed = any((n.kind, n.type) != (first.kind, first.type) for n in nodes)
-        suggestions = ("nn.Identity()",) if mixed else _suggestions(draft, first)
-        code = Field(
-            "new", "New", "code", suggestions[0], suggestions,
-            "what makes the new module; old is the one that it replaces",
-        )  # fmt: skip
+        code = _code(("nn.Identity()",) if mixed else _suggestions(draft, first, len(nodes) > 1))
+        bulk = _code(_suggestions(draft, first, True))
         if first.kind == "module" and first.child is None and "Norm" in first.type:
             policy = Field(
                 "weights", "Weights", "choice", "keep", ("keep", "new"),
                 "keep: what has the same name and shape is carried over",
             )  # fmt: skip
-            whole = (code, policy)
+            whole, in_bulk = (code, policy), (bulk, policy)
         else:
-            whole = (code,)
+            whole, in_bulk = (code,), (bulk,)
         offers = []
         if first.kind == "module" and len(nodes) == 1:
             calls = draft.calls_of(first.target)
@@ -84,8 +81,8 @@ class Replace(Operation):
             modules = outermost(draft, resolve(draft, every))
             if len(modules) > 1:
                 offers.append(
-                    Offer("replace", f"Replace every {first.type}", "Change", whole, {"where": every},
-                          len(modules), f"{len(modules)} modules, {len(same)} calls")
+                    Offer("replace", f"Replace every {first.type}", "Change", in_bulk,
+                          {"where": every}, len(modules), f"{len(modules)} modules, {len(same)} calls")
                 )  # fmt: skip
         else:
             targets = resolve(draft, where)
@@ -98,7 +95,7 @@ class Replace(Operation):
             if len(nodes) == 1 and len(same) > 1 and all(map(_tensors, same)):
                 every = [{"call": call_name(draft.graph, n.id)} for n in same]
                 offers.append(
-                    Offer("replace", f"Replace every {first.type}", "Change", (code,),
+                    Offer("replace", f"Replace every {first.type}", "Change", (bulk,),
                           {"where": every}, len(same), f"{len(same)} calls")
                 )  # fmt: skip
         return offers
@@ -464,13 +461,20 @@ def _as_module(draft: Draft, node: Node) -> tuple[str, ...]:
         return ()
 
 
-def _suggestions(draft: Draft, node: Node) -> tuple[str, ...]:
+def _code(suggestions: tuple[str, ...]) -> Field:
+    return Field("new", "New", "code", suggestions[0], suggestions,
+                 "what makes the new module; old is the one that it replaces")  # fmt: skip
+
+
+def _suggestions(draft: Draft, node: Node, many: bool) -> tuple[str, ...]:
+    """What may stand there, the likeliest first; of `many` the neighbours go on fitting."""
     if node.kind != "module":
         table = {"relu": ("nn.GELU()", "nn.SiLU()"), "gelu": ("nn.ReLU()",)}
         return (*table.get(node.type, ()), *_as_module(draft, node), "nn.Identity()")
     old = draft.module(node.target)
     if isinstance(old, nn.Linear):
-        return ("nn.Linear(old.in_features, 10)", "nn.Identity()")
+        outs = "old.out_features" if many or not is_head(draft, node.target) else "10"
+        return (f"nn.Linear(old.in_features, {outs})", "nn.Identity()")
     if isinstance(old, nn.Conv2d):
         return (
             "nn.Conv2d(old.in_channels, old.out_channels, 3, old.stride, 1)",

@@ -153,7 +153,7 @@ class Tap(Operation):
 def _head(draft: Draft, node: Node) -> str | None:
     """An auxiliary head for a value, as wide as the model's own output; ``None`` where none fits."""
     shape, result = node.shape, draft.graph.root.output
-    if shape is None or len(shape) < 2 or result is None:
+    if shape is None or len(shape) < 2 or result is None or "float" not in node.outputs[0].dtype:
         return None
     classes = result.shape[-1] if result.shape is not None and len(result.shape) == 2 else 10
     if len(shape) in (4, 5):
