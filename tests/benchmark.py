@@ -160,14 +160,14 @@ def added(model, args, kwargs, repeat: int) -> dict:
     }
 
 
-def each_call(repeat: int) -> str:
-    """Over all models of torchvision."""
+def each_call(repeat: int, every: int) -> str:
+    """Over the models of torchvision, or each so-manieth of them."""
     import torch
 
     from tests.zoo_models import torchvision_models
 
     found = {}
-    for name, (make, inputs) in torchvision_models().items():
+    for name, (make, inputs) in [*torchvision_models().items()][::every]:
         torch.manual_seed(0)
         found[name] = added(make().eval(), *inputs(1), repeat)
         print(name, found[name], file=sys.stderr, flush=True)
@@ -179,7 +179,7 @@ def each_call(repeat: int) -> str:
     )
 
 
-def growth(repeat: int) -> str:
+def growth(repeat: int, every: int) -> str:
     """A GPT-2 of 96 layers beside one of 12."""
     import torch
     import transformers
@@ -195,7 +195,7 @@ def growth(repeat: int) -> str:
     )
 
 
-def without_memory(repeat: int) -> str:
+def without_memory(repeat: int, every: int) -> str:
     """A Llama of 70 billion parameters on the meta device, 512 tokens."""
     import resource
 
@@ -232,11 +232,12 @@ def without_memory(repeat: int) -> str:
 ROWS = {"each_call": each_call, "growth": growth, "without_memory": without_memory}
 
 
-def capture_table(repeat: int) -> str:
+def capture_table(repeat: int, every: int) -> str:
     """The capture's own table: each row in a process of its own."""
     lines = ["| capture with its facts | measured | target |", "|---|---|---|"]
     for name in ROWS:
-        command = [sys.executable, __file__, "--row", name, "--repeat", str(repeat)]
+        counts = ["--repeat", str(repeat), "--every", str(every)]
+        command = [sys.executable, __file__, "--row", name, *counts]
         done = subprocess.run(
             command, stdout=subprocess.PIPE, text=True, check=False, env=surroundings()
         )
@@ -330,16 +331,19 @@ def main() -> None:
     )
     parser.add_argument("--worker", nargs=2, metavar=("TOOL", "MODEL"), help=argparse.SUPPRESS)
     parser.add_argument("--capture", action="store_true", help="the table of the capture alone")
+    parser.add_argument(
+        "--every", type=int, default=1, help="with --capture: each so-manieth model"
+    )
     parser.add_argument("--row", choices=ROWS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.row:
         import torch
 
         torch.set_num_threads(1)
-        print(ROWS[options.row](options.repeat))
+        print(ROWS[options.row](options.repeat, options.every))
         return
     if options.capture:
-        print(capture_table(options.repeat))
+        print(capture_table(options.repeat, options.every))
         return
     if options.worker:
         with contextlib.redirect_stdout(io.StringIO()):  # some tools print what they display
