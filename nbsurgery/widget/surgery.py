@@ -245,7 +245,8 @@ class Surgery(anywidget.AnyWidget):
 
     def _ask_stop_verify(self) -> None:
         notebook.where_cells_run(self._beside.stop)
-        self._checking = {"state": "stopped"}
+        if self._checking.get("state") == "running":
+            self._checking = {"state": "stopped"}
 
     def _verify_beside(self) -> bool:
         return self._beside.start(self._session.checking())
