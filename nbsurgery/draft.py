@@ -110,6 +110,7 @@ class Draft:
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     division: Callable[[Draft], tuple[Piece, ...]] | None = None
+    _paths: dict[int, list[str]] = field(default_factory=dict, repr=False)  # by module; all copies'
 
     def pieces(self) -> tuple[Piece, ...]:
         """The modules that the model is divided into; none where it stays one.
@@ -184,9 +185,10 @@ class Draft:
 
     def aliases(self, path: str) -> tuple[str, ...]:
         """All paths of the module at `path`, itself first."""
-        module = self.model.get_submodule(path)
-        same = [p for p, m in self.model.named_modules(remove_duplicate=False) if m is module]
-        return (path, *(p for p in same if p != path))
+        if not self._paths:
+            for p, module in self.model.named_modules(remove_duplicate=False):
+                self._paths.setdefault(id(module), []).append(p)
+        return (path, *(p for p in self._paths[id(self.model.get_submodule(path))] if p != path))
 
     def calls_of(self, path: str) -> list[Node]:
         """The calls of the module at `path` in the edited graph, in order."""
@@ -434,7 +436,7 @@ class Draft:
             return edit is not None
 
         self.edits = [e for e in (e.without(gone) for e in self.edits) if stays(e)]
-        reach = self.live_scopes()
+        reach = {""} | {n.child for n in nodes if n.child}
         self.rewires = {
             k: dataclasses.replace(
                 r,

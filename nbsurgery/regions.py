@@ -221,7 +221,7 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
             elif made.tupled(child, deep):
                 given = (given,)
             args = (given, {})
-        out = crossing(graph, child.key, inside_last).made if inside_last is not None else ()
+        out = _handed_out(graph, child.key, inside_first, inside_last)
         call = node.with_(args=args[0], kwargs=args[1], calls=1, call=1)
         nodes.append(call.with_(outputs=()) if len(out) == 1 else call)
         if len(out) == 1:
@@ -256,7 +256,7 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
         raise StepError(f"scope {key!r} has no output: its run failed")
     if last is not None:
         cross = crossing(graph, key, last)
-        ids = (*cross.inputs, *cross.made) if key == "" else cross.made
+        ids = (*cross.inputs, *cross.made) if key == "" else _handed_out(graph, key, first, last)
         refs = tuple(Ref(made.handed.get(i, i)) for i in ids)
         value: Any = refs[0] if len(refs) == 1 else refs
         out = out.with_(args=(value,))
@@ -271,6 +271,16 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
     if missing:
         raise EmissionError(f"{key or 'the root'} reads values that do not cross the border")
     return rewrite.without_dead(piece)
+
+
+def _handed_out(
+    graph: Graph, key: str, first: Border | None, last: Border | None
+) -> tuple[str, ...]:
+    """What a piece that is called makes for those behind it; what only passes by stays outside."""
+    if last is None:
+        return ()
+    came = crossing(graph, key, first).made if first is not None else ()
+    return tuple(i for i in crossing(graph, key, last).made if i not in came)
 
 
 def _opened(made: Part, scope: Scope, child: Scope) -> list[Node]:

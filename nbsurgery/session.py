@@ -36,6 +36,7 @@ from .errors import (
     an,
     nearest,
 )
+from .fitting import fits
 from .graph import Graph, Node
 from .operations import OPERATIONS
 from .operations.base import Offer
@@ -693,21 +694,34 @@ class Session:
                     found = operation.offers(self._state.draft, nodes)
             except SurgeryError:
                 continue  # it makes no sense on this selection
-            offers += [o.to_dict() for o in found if self._fits(o)]
+            offers += [o.to_dict() for o in map(self._fitting, found) if o is not None]
         return offers
 
-    def _fits(self, offer: Offer) -> bool:
-        """Whether an edit of the wiring alone can be drafted as offered; others depend on the form."""
-        operation = OPERATIONS[offer.operation]
-        if not operation.wiring:
-            return True
-        trial = self._state.draft.copy()
-        filled = {f.name: f.default for f in offer.fields if f.default}
+    def _fitting(self, offer: Offer) -> Offer | None:
+        """An offer with the suggestions that can work; ``None`` where it cannot as it is offered."""
+        code = next((f for f in offer.fields if f.type == "code" and f.choices), None)
+        if code is None:
+            return offer if self._fits(offer, {}, write=True) else None
+        choices = [c for c in dict.fromkeys(code.choices) if self._fits(offer, {code.name: c})]
+        if not choices or not self._fits(offer, {code.name: choices[0]}, write=True):
+            return None
+        fitting = dataclasses.replace(code, default=choices[0], choices=tuple(choices))
+        fields = tuple(fitting if f is code else f for f in offer.fields)
+        return dataclasses.replace(offer, fields=fields)
+
+    def _fits(self, offer: Offer, filled: Mapping[str, Any], write: bool = False) -> bool:
+        """Whether a step can be made as offered: its shapes meet and, with `write`, it has code."""
+        operation, trial = OPERATIONS[offer.operation], self._state.draft.copy()
+        defaults = {f.name: f.default for f in offer.fields if f.default and f.type != "text"}
+        if operation.idle:
+            return True  # with what is offered first it would change nothing
         try:
             with _internal(f"offering {offer.operation}"):
-                operation.apply(trial, 0, {**offer.arguments, **filled})
-                trial.finish()
-                trial.pieces()
+                operation.apply(trial, 0, {**offer.arguments, **defaults, **filled})
+                if not fits(trial):
+                    return False
+                if write:
+                    emit(trial, self.variable, self._style)
         except SurgeryError:
             return False
         return True

@@ -6,8 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from torch import nn
+
 from ..draft import Piece
 from ..edits import Place, quoted
+from ..errors import EmissionError
 from ..graph import Graph, Scope
 from ..paths import indexed, spelled
 from .printer import print_class
@@ -33,7 +36,11 @@ def write(
         base: The graph of the untouched model.
     """
     text = _Writer(place, piece, classes, made, base).value("", place.variable)
-    block(piece.comment, [f"{piece.variable or place.variable} = {text}"])
+    lines = [f"{piece.variable or place.variable} = {text}"]
+    mode = f"{place.variable}.training"
+    if not piece.variable and text.startswith("nn.Sequential(") and f".train({mode})" in text:
+        lines = [f"training = {mode}", *lines, f"{mode} = training"]  # for a second run
+    block(piece.comment, lines)
 
 
 def check(place: Place, piece: Piece) -> list[str]:
@@ -67,8 +74,14 @@ class _Writer:
         new = {}
         for child in self.children(scope):
             name = child.path[len(scope.path) + 1 :] if scope.path else child.path
-            if "." not in name:
-                new[name] = self.value(child.key, spelled(module, name, source))
+            owner, _, item = name.rpartition(".")
+            listed = type(getattr(module, owner, None)) is nn.ModuleList and item.isdigit()
+            if owner and not listed:
+                raise EmissionError(
+                    f"{child.path!r} cannot be divided: the class of {scope.path or 'the model'!r} "
+                    "reaches it through other modules"
+                )
+            new[name] = self.value(child.key, spelled(module, name, source))
         used = {n.target for n in scope.nodes if n.kind in ("module", "parameter")}
         for name, text in self.made.get(key, {}).items():
             if (f"{scope.path}.{name}" if scope.path else name) in used:
@@ -97,8 +110,12 @@ class _Writer:
             for n in scope.nodes
             if n.child is not None and n.child in part.partial
         ]
+        below = f"{scope.path}." if scope.path else ""
+        opened = [s.path + "." for s in part.opened.values() if s.path.startswith(below)]
+        opened = [path for path in opened if path != below]
+        found = [c for c in found if not c.path.startswith(tuple(opened))]  # the container has them
         above = {s.path: s for s in part.opened.values() if s.path.rpartition(".")[0] == scope.path}
-        return [c for c in found if c.path.rpartition(".")[0] == scope.path] + list(above.values())
+        return found + list(above.values())
 
     def class_name(self, scope: Scope) -> str:
         base = re.sub(r"\W", "", scope.type) + self.piece.suffix

@@ -555,6 +555,8 @@ class _Class:
         for name in keeps:
             lines.append(self._take(name))
         for name, text in self.new.items():
+            if "." in name:
+                continue  # an item of a list: made with the list
             own = f"self[{name}]" if self.is_container and name.isdigit() else f"self.{name}"
             lines.append(f"{own} = {text}")
         return lines, tuple(keeps)
@@ -608,9 +610,42 @@ class _Class:
         if name in module._buffers:
             keep = ", persistent=False" if name in module._non_persistent_buffers_set else ""
             return f'self.register_buffer("{name}", {arg}.{name}{keep})'
+        if (items := self._items(name)) is not None:
+            return f"self.{name} = nn.ModuleList([{', '.join(items)}])"
         count = self.w.needed_items(name)  # what comes behind would stay as dead weight
         part = "" if count is None else f"[:{count}]"
         return f"self.{name} = {arg}.{name}{part}"
+
+    def _items(self, name: str) -> list[str] | None:
+        """The items of a list whose first ones are not read, or of which some are made anew.
+
+        The others keep their numbers, and with them the keys of their weights. ``None``: as it is.
+        """
+        container = getattr(self.w.module, name, None)
+        if type(container) is not nn.ModuleList or not self.w.copies or name in self.new:
+            return None
+        made = {
+            int(k.partition(".")[2]): v for k, v in self.new.items() if k.startswith(f"{name}.")
+        }
+        read = [path.split(".")[1:2] for path in self.w.used.get(name, ())]
+        if not read or not all(r and r[0].isdigit() for r in read):
+            return None
+        first, stop = (f(int(r[0]) for r in read) for f in (min, max))
+        if first == 0 and not made:
+            return None
+        at, length, source = first, len(container), f"*{self.arg}.{name}"
+        empty = ["nn.Identity()"] * first
+        items = empty if first < 3 else [f"*(nn.Identity() for _ in range({first}))"]
+        for i in sorted(made):
+            if i > at:
+                items.append(source + _slice(at, i, length))
+            items.append(made[i])
+            at = i + 1
+        return items if at > stop else [*items, source + _slice(at, stop + 1, length)]
+
+
+def _slice(start: int, stop: int, length: int) -> str:
+    return f"[{start or ''}:{stop if stop < length else ''}]"
 
 
 def rename(value: Any, table: Mapping[str, str]) -> Any:

@@ -83,7 +83,7 @@ class Operation:
     order: int = 100
     takes: tuple[str, ...] | None = None  # names of its arguments; None where any will do
     nones: bool = False  # whether None is a value of its arguments
-    wiring: bool = False  # it edits the graph alone, so an offer can be tried at no cost
+    idle: bool = False  # with its form as offered it changes nothing, so that it cannot be tried
     neutral: bool = False  # it changes no number: what earlier steps promise still holds
     resizes: bool = False  # values inside may have other shapes afterwards
 

@@ -203,6 +203,7 @@ class Channels(Operation):
 
     name = "channels"
     order = 15
+    idle = True
     takes = ("where", "inputs", "outputs", "weights", "follow")
     resizes = True
 
@@ -212,6 +213,8 @@ class Channels(Operation):
         layer = draft.module(nodes[0].target)
         if not isinstance(layer, LAYERS) or nodes[0].target in draft.made:
             return []
+        if getattr(layer, "groups", 1) != 1:
+            return []
         ins, outs = widths(layer)
         where = {"where": nodes[0].target}
         head = is_head(draft, nodes[0].target)
@@ -219,17 +222,23 @@ class Channels(Operation):
             Field("follow", "Others follow", "bool", True, (),
                   "normalisations, what is added to it, and the layers that read it change as well"),
         )  # fmt: skip
-        return [
-            Offer("channels", "Change the outputs", "Change",
-                  (Field("outputs", "Outputs", "int", outs),
-                   Field("weights", "Weights", "choice", "new" if head else "zero", ("new", "zero"),
-                         "new: all drawn anew; zero: the old rows stay, new rows are zero"),
-                   *follow), where, 1),
-            Offer("channels", "Change the inputs", "Change",
-                  (Field("inputs", "Inputs", "int", ins),
-                   Field("weights", "Weights", "choice", "zero", POLICIES,
-                         "how the new input channels start")), where, 1),
-        ]  # fmt: skip
+        found = []
+        if head or self._follows(draft, nodes[0].target, outs):
+            found.append(
+                Offer("channels", "Change the outputs", "Change",
+                      (Field("outputs", "Outputs", "int", outs),
+                       Field("weights", "Weights", "choice", "new" if head else "zero", ("new", "zero"),
+                             "new: all drawn anew; zero: the old rows stay, new rows are zero"),
+                       *follow), where, 1)
+            )  # fmt: skip
+        if all(_from_outside(draft, n) for n in draft.calls_of(nodes[0].target)):
+            found.append(  # others are fed by layers: their outputs change, and this one follows
+                Offer("channels", "Change the inputs", "Change",
+                      (Field("inputs", "Inputs", "int", ins),
+                       Field("weights", "Weights", "choice", "zero", POLICIES,
+                             "how the new input channels start")), where, 1)
+            )  # fmt: skip
+        return found
 
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
         targets = resolve(draft, need(arguments, "where", "channels"))
@@ -341,6 +350,14 @@ class Channels(Operation):
         policy = f", weights {arguments['weights']}" if arguments.get("weights") else ""
         return f"channels of {spelled_where(arguments['where'])}: {', '.join(parts)}{policy}"
 
+    def _follows(self, draft: Draft, path: str, outs: int) -> bool:
+        """Whether a rule is known for everything that a change of the outputs reaches."""
+        try:
+            coupled(draft, path, 2 * outs)
+        except StepError:
+            return False
+        return True
+
     def _inputs(self, draft: Draft, step: int, path: str, ins: int, same: bool) -> None:
         """A layer that reads the model's input directly: the example follows."""
         for node in draft.calls_of(path):
@@ -351,6 +368,12 @@ class Channels(Operation):
                     draft.inputs[root.target] = (axis, ins)
                     if same and ins > root.shape[axis]:
                         draft.claims[step] = SameOutput()
+
+
+def _from_outside(draft: Draft, node: Node) -> bool:
+    """Whether a call reads nothing but inputs of the model."""
+    sources = [draft.graph.by_id[i] for i in draft.graph.inputs_of(node.id)]
+    return all(n.kind == "input" and n.scope == "" for n in sources)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ class Cut(Operation):
 
     name = "cut"
     order = 40
-    wiring = True
     takes = ("after", "before")
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:

@@ -98,7 +98,6 @@ class FreezeOperation(Operation):
 
     name = "freeze"
     order = 60
-    wiring = True
     takes = ("where", "until", "batchnorm")
     on = True
     neutral = True

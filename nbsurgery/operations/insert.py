@@ -41,7 +41,7 @@ class Insert(Operation):
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if not nodes or any(n.kind not in ("module", "function", "method", "input") for n in nodes):
             return []
-        if any(len(n.outputs) > 1 for n in nodes):
+        if any(_handed_in_parts(draft, n) for n in nodes):
             return []  # a tuple or a dict of tensors: pick the part that is meant
         names = [{"call": call_name(draft.graph, n.id)} for n in nodes]
         where = names if len(names) > 1 else names[0]
@@ -56,10 +56,11 @@ class Insert(Operation):
                 Offer("insert", "Insert between these two", "Add", (code,),
                       {"after": names[0], "before": names[1]}, 1),
             )  # fmt: skip
-        if all(n.refs for n in nodes):
-            entering = draft.scope_of(nodes[0]).by_id[nodes[0].refs[0]]
+        if all(entering(draft.scope_of(n), n) for n in nodes):
+            scope = draft.scope_of(nodes[0])
+            read = scope.by_id[entering(scope, nodes[0])]
             found.append(
-                Offer("insert", f"Insert before{many}", "Add", (_field(entering),),
+                Offer("insert", f"Insert before{many}", "Add", (_field(read),),
                       {"before": where}, len(nodes))
             )  # fmt: skip
         return found
@@ -117,7 +118,7 @@ def place(draft: Draft, step: int, node: Node, text: Any, *, before: bool) -> No
     scope = draft.scope_of(node)
     old = draft.module(node.target) if node.kind == "module" else None
     expr, made = new_module(draft, text, old)
-    if before and not node.refs:
+    if before and entering(scope, node) is None:
         raise StepError(f"{node.name!r} reads no value; insert after it instead")
     if isinstance(made, nn.Module) and node.kind == "module":
         if _joined(draft, step, node, expr, made, old, before):
@@ -231,7 +232,7 @@ def _into_container(
             is_moded(made),
         )
     )
-    source = node.refs[0] if before else node.id
+    source = entering(scope, node) if before else node.id
     new = _new_node(draft, step, scope, expr, made, source, path)
     draft.set_scope(_edited(scope, node, new, before))
     draft.made[path] = made
@@ -251,7 +252,7 @@ def _rewire(
     """In a class for the scope; on the edge from `source` where several lead to the node."""
     weights = isinstance(made, nn.Module) and any(True for _ in made.parameters())
     where = f"{'before' if before else 'after'} {describe(draft, node)}"
-    source = source or (node.refs[0] if before else node.id)
+    source = source or (entering(scope, node) if before else node.id)
     name = type(made).__name__ if isinstance(made, nn.Module) else expr.text
     doc = f"with {an(name)} {_between(draft, scope, node, before, source)}"
     comment = f"{scope.path or 'the model'}: {expr.text} {where}" + (
@@ -350,6 +351,20 @@ def _suggestions(node: Node) -> tuple[str, ...]:
         c = shape[-1]
         return (f"nn.LayerNorm({c})", "nn.Dropout(0.2)", "nn.ReLU()", f"nn.Linear({c}, {c})")
     return ("nn.Dropout(0.2)", "nn.ReLU()", "nn.Identity()")
+
+
+def entering(scope: Scope, node: Node) -> str | None:
+    """The first tensor that a node reads: not a configuration or a number."""
+    values = (scope.by_id[id] for id in node.refs)
+    return next((n.id for n in values if n.outputs or n.step is not None), None)
+
+
+def _handed_in_parts(draft: Draft, node: Node) -> bool:
+    """Whether a node returns several values, or one that its readers take apart."""
+    readers = draft.scope_of(node).users(node.id)
+    return len(node.outputs) > 1 or any(
+        n.glue and n.type == "getitem" and n.args[:1] == (Ref(node.id),) for n in readers
+    )
 
 
 OPERATION = Insert()

@@ -55,7 +55,6 @@ class Remove(Operation):
 
     name = "remove"
     order = 20
-    wiring = True
     takes = ("where", "keep")
     resizes = True
 

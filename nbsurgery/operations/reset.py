@@ -42,8 +42,8 @@ class ResetParameters(Operation):
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:
         if not nodes or any(n.kind != "module" or n.target in draft.made for n in nodes):
             return []
-        paths = [n.target for n in nodes]
-        if not any(_resettable(draft, p) for p in paths):
+        paths = [n.target for n in nodes if _resettable(draft, n.target)]
+        if not paths:
             return []
         where = paths if len(paths) > 1 else paths[0]
         return [

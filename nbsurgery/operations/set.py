@@ -21,7 +21,7 @@ from .base import Field, Offer, Operation, need
 _SHAPE = {
     "in_channels", "out_channels", "in_features", "out_features", "num_features", "kernel_size", "groups",
     "num_embeddings", "embedding_dim", "hidden_size", "input_size", "num_layers", "normalized_shape",
-    "embed_dim", "num_heads", "bias", "num_channels", "transposed", "output_padding",
+    "embed_dim", "num_heads", "bias", "num_channels", "transposed", "output_padding", "return_indices",
 }  # fmt: skip
 _POOLS = ("kernel_size",)  # for pools the window is a plain number
 
@@ -151,6 +151,7 @@ class Set(Operation):
 
     name = "set"
     order = 16
+    idle = True
     nones = True
     resizes = True
 

@@ -20,7 +20,6 @@ class Split(Operation):
 
     name = "split"
     order = 45
-    wiring = True
     takes = ("after",)
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:

@@ -21,7 +21,6 @@ class Start(Operation):
 
     name = "start"
     order = 42
-    wiring = True
     takes = ("at",)
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:

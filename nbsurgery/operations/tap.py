@@ -25,7 +25,6 @@ class Tap(Operation):
 
     name = "tap"
     order = 50
-    wiring = True
     takes = ("nodes", "keys", "output", "head")
 
     def offers(self, draft: Draft, nodes: Sequence[Node]) -> list[Offer]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 import types
@@ -86,24 +87,40 @@ def tensors(value: Any) -> list[torch.Tensor]:
     return [leaf for _, leaf in leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
-def mapped(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
-    """The same structure with every tensor changed."""
+def mapped(
+    value: Any, change: Callable[[torch.Tensor], Any], other: Callable[[Any], Any] = lambda v: v
+) -> Any:
+    """The same structure with every tensor changed, and every other leaf by `other`."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, tuple) and not isinstance(value, torch.Size):
-        items = [mapped(item, change) for item in value]
+        items = [mapped(item, change, other) for item in value]
         return type(value)._make(items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, list):
-        return [mapped(item, change) for item in value]
+        return [mapped(item, change, other) for item in value]
     if isinstance(value, dict):
-        made = {key: mapped(item, change) for key, item in value.items()}
+        made = {key: mapped(item, change, other) for key, item in value.items()}
         return made if type(value) is dict else type(value)(made)
-    return value
+    return other(value)
 
 
 def cloned(value: Any) -> Any:
-    """The same structure with every tensor cloned; objects of other kinds are shared."""
-    return mapped(value, lambda t: t.detach().clone().requires_grad_(t.requires_grad and t.is_leaf))
+    """The same structure with every tensor cloned, and plain objects that a run could fill copied."""
+    return mapped(
+        value,
+        lambda t: t.detach().clone().requires_grad_(t.requires_grad and t.is_leaf),
+        _copied,
+    )
+
+
+def _copied(value: Any) -> Any:
+    """A copy of an object such as a cache; itself where it has no parts or cannot be copied."""
+    if not children(value):
+        return value
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # noqa: BLE001  locks, generators, tensors inside a graph: shared then
+        return value
 
 
 def difference(new: Any, old: Any, *, tensors_only: bool = False) -> Difference:

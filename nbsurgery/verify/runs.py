@@ -49,7 +49,7 @@ def run(
         try:
             output = parts[0](*args, **kwargs)
             for part in parts[1:]:
-                crossing.append(output)
+                crossing.append(cloned(output))  # the part may write into it
                 output = part(*handed_on(part, output))
             if then is not None:
                 then(output)

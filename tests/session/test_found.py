@@ -86,3 +86,59 @@ def test_a_layer_set_to_work_in_place_keeps_the_order_of_what_reads_it():
     session.do("set", {"where": "act", "inplace": True})
     session.do("insert", {"before": "mul", "new": "nn.BatchNorm1d(4)"})
     assert session.report.ok, session.code
+
+
+class Listed(nn.Module):
+    """Blocks in a list, each of two layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Pair() for _ in range(5)])
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = torch.relu(self.first(x))
+        return x + self.second(x)
+
+
+@pytest.mark.parametrize("after", ["layers.0.relu", "layers.1", "layers.3.relu", ["layers.1.relu", "layers.3.relu"], ["layers.2.relu", "layers.2.second"]])  # fmt: skip
+def test_split_inside_a_list_of_blocks(after):
+    """Every weight is in one part, under its old key; numbers are the original's."""
+    torch.manual_seed(0)
+    session = Session(Listed().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("split", {"after": after})
+    assert session.report.ok, session.code
+    keys = [k for part in session.build() for k in part.state_dict()]
+    assert sorted(keys) == sorted(session.model.state_dict()), session.code
+
+
+def test_a_kept_output_is_promised_only_where_nothing_changed_before():
+    """An auxiliary head on an edited model keeps the edited model's output."""
+    torch.manual_seed(0)
+    session = Session(Net().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("remove", {"where": "head"})
+    session.do(
+        "tap", {"nodes": ["chain.1"], "head": "nn.Linear(4, 2)", "keys": "aux", "output": "out"}
+    )
+    assert session.report.ok
+
+
+def test_edits_before_a_start_leave_no_code():
+    """What a step put into a part that goes is not written."""
+    torch.manual_seed(0)
+    session = Session(Listed().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("start", {"at": "head"})
+    session.do("insert", {"before": "layers.1.second", "new": "nn.Dropout(0.1)"})
+    assert session.report.ok
+    assert "Dropout" not in session.code
