@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
@@ -21,7 +22,8 @@ def fits(draft: Draft) -> bool:
     """
     state = torch.get_rng_state()
     try:
-        with torch.device("meta"), torch.no_grad():
+        with torch.device("meta"), torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what an operation says belongs to a run
             _Shapes(draft).walk("")
     except _Misfit:
         return False

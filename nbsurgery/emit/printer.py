@@ -600,9 +600,9 @@ class _Class:
     def _take(self, name: str) -> str:
         module, arg = self.w.module, self.arg
         if picked := self.picked.get(name):
-            here = f"{arg}.{name}"
-            items = ", ".join(f'"{i}": {here}[{i}]' for i in picked)
-            if len(picked) > 2 and picked == list(range(picked[0], picked[-1] + 1)):
+            here, made = f"{arg}.{name}", self._made_items(name)
+            items = ", ".join(f'"{i}": {made.get(i, f"{here}[{i}]")}' for i in picked)
+            if not made and len(picked) > 2 and picked == list(range(picked[0], picked[-1] + 1)):
                 items = f"str(i): {here}[i] for i in range({picked[0]}, {picked[-1] + 1})"
             return f"self.{name} = nn.ModuleDict({{{items}}})"
         if not name.isidentifier():
@@ -616,6 +616,11 @@ class _Class:
         part = "" if count is None else f"[:{count}]"
         return f"self.{name} = {arg}.{name}{part}"
 
+    def _made_items(self, name: str) -> dict[int, str]:
+        """The items of a list that the edit makes anew, by their number."""
+        before = f"{name}."
+        return {int(k[len(before) :]): v for k, v in self.new.items() if k.startswith(before)}
+
     def _items(self, name: str) -> list[str] | None:
         """The items of a list whose first ones are not read, or of which some are made anew.
 
@@ -624,9 +629,7 @@ class _Class:
         container = getattr(self.w.module, name, None)
         if type(container) is not nn.ModuleList or not self.w.copies or name in self.new:
             return None
-        made = {
-            int(k.partition(".")[2]): v for k, v in self.new.items() if k.startswith(f"{name}.")
-        }
+        made = self._made_items(name)
         read = [path.split(".")[1:2] for path in self.w.used.get(name, ())]
         if not read or not all(r and r[0].isdigit() for r in read):
             return None

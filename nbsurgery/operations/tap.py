@@ -15,7 +15,15 @@ from ..errors import StepError
 from ..graph import Node, Ref, Scope
 from ..targets import call_name, one
 from .base import (
-    Field, Offer, Operation, attribute_name, is_moded, need, new_module, place_of, suffix_for,
+    Field,
+    Offer,
+    Operation,
+    attribute_name,
+    is_moded,
+    need,
+    new_module,
+    place_of,
+    suffix_for,
 )  # fmt: skip
 from .cut import _goes, _word, sources_of
 
