@@ -24,6 +24,7 @@ def write(
     made: Mapping[str, Mapping[str, str]],
     block: Callable[[str, list[str]], None],
     base: Graph,
+    settled: set[int],
 ) -> None:
     """Write one part: classes above, one assignment below.
 
@@ -34,8 +35,9 @@ def write(
         made: For each rewired scope, the modules that it makes: attribute to text.
         block: Adds a comment with its statements.
         base: The graph of the untouched model.
+        settled: What the run decided and classes so far guard, by number; filled.
     """
-    text = _Writer(place, piece, classes, made, base).value("", place.variable)
+    text = _Writer(place, piece, classes, made, base, settled).value("", place.variable)
     lines = [f"{piece.variable or place.variable} = {text}"]
     mode = f"{place.variable}.training"
     if not piece.variable and text.startswith("nn.Sequential(") and f".train({mode})" in text:
@@ -61,6 +63,7 @@ class _Writer:
     classes: list[str]
     made: Mapping[str, Mapping[str, str]]
     base: Graph
+    settled: set[int]
 
     def value(self, key: str, here: str) -> str:
         """The expression for what is left of a scope, where `here` is the old module."""
@@ -95,7 +98,7 @@ class _Writer:
         printed = print_class(
             part.graph, scope, module, name=name, arg=arg,
             doc=f"{scope.type}, {self.piece.doc}.", new=new, allow_specialised=True,
-            base=self.base,
+            base=self.base, settled=self.settled,
         )  # fmt: skip
         self.place.need(*printed.imports)
         if printed.text not in self.classes:

@@ -54,6 +54,7 @@ def print_class(
     form: str = "copy",
     base: Graph | None = None,
     allow_specialised: bool = False,
+    settled: set[int] | None = None,
 ) -> Printed:
     """Print the forward of one scope, edited or not, as a class.
 
@@ -72,6 +73,7 @@ def print_class(
             in its terms.
         allow_specialised: Print a scope whose run decided on concrete values with a guard that
             raises where another value comes, instead of refusing.
+        settled: Decisions that other classes of a divided model guard; this one's are added.
 
     Raises:
         EmissionError: The scope has no text that would be right; the message names it and says why.
@@ -94,7 +96,7 @@ def print_class(
             body.w.verbatim
         )  # a first text tells which decisions stand in it as written
         refuse_effects(final)
-        guarded(final, allow_specialised)
+        found = guarded(final, allow_specialised, settled or ())
         body = _Body(final, names, decided)
         signature, lines = body.write()
         fresh = {id: n for id, n in body.conflicts.items() if id not in forced and id not in names}
@@ -102,6 +104,8 @@ def print_class(
             break
         forced.update(fresh)
         apart |= body.early
+    if settled is not None:
+        settled |= found
     return _Class(body.w, signature, lines, name, arg, doc, new, form).printed()
 
 

@@ -11,12 +11,14 @@ import inspect
 import operator
 import os
 import types
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from .. import source
+from ..errors import EmissionError
 from ..graph import Node, Ref, Scope, Specialisation, iter_refs, map_refs
 from .expressions import Writer, quoted
 
@@ -56,8 +58,17 @@ def _length(node: ast.stmt) -> int:
     return node.end_lineno - node.lineno
 
 
-def guarded(writer: Writer, allowed: bool) -> None:
+def guarded(writer: Writer, allowed: bool, settled: Container[int] = ()) -> set[int]:
     """Put guards into the writer's nodes for what the run decided.
+
+    Args:
+        writer: The text that is written.
+        allowed: Whether text may hold for some decisions only, and then guard them.
+        settled: Decisions, by number, that other classes of a divided model guard: those inside of
+            this one, and those of earlier parts, behind which this one runs.
+
+    Returns:
+        The decisions that are settled here.
 
     Raises:
         EmissionError: A decision is in the way: none may be guarded, or this one can't be.
@@ -65,8 +76,16 @@ def guarded(writer: Writer, allowed: bool) -> None:
     _same_in_every_call(writer)
     training: set[str] = set()
     keys = {writer.scope.key} | {n.id.rpartition("#")[0] for n in writer.nodes}
+    found: set[int] = set()
     for number, decision in enumerate(writer.base.specialisations):
-        if decision.scope not in keys or _harmless(writer, decision):
+        inner = decision.scope != writer.scope.key
+        if decision.scope not in keys or inner and number in settled:
+            continue
+        place = _place(writer, decision)
+        if _indifferent(writer, decision, place):  # then a part without the value is so, too
+            found.add(number)
+            continue
+        if _comes_later(writer, decision, place):
             continue
         if not allowed:
             raise writer.refuse(
@@ -77,7 +96,14 @@ def guarded(writer: Writer, allowed: bool) -> None:
             if decision.node in training:
                 continue
             training.add(decision.node)
-        _insert(writer, decision, number)
+        try:
+            _insert(writer, decision, number)
+        except EmissionError:
+            if number not in settled:
+                raise
+        else:
+            found.add(number)
+    return found
 
 
 def _same_in_every_call(writer: Writer) -> None:
@@ -101,13 +127,11 @@ def _outline(scope: Scope) -> str:
 # ------------------------------------------------------------------ what is harmless
 
 
-def _harmless(writer: Writer, decision: Specialisation) -> bool:
-    place = _place(writer, decision)
+def _indifferent(writer: Writer, decision: Specialisation, place: _Place | None) -> bool:
+    """Whether the text is right however the decision falls."""
     if place is not None and (_is_check(place) or _is_printed(writer, place)):
         return True
-    if decision.kind == "none" and _only_passed_on(writer, decision):
-        return True
-    return _comes_later(writer, decision, place)
+    return decision.kind == "none" and _only_passed_on(writer, decision)
 
 
 def _place(writer: Writer, decision: Specialisation) -> _Place | None:

@@ -116,6 +116,7 @@ def _emitted(draft: Draft, variable: str, style: Style) -> str:
     _rewired(text, draft, variable, partial, style.classes)
     for edit in late:
         _block(text, edit.comment, edit.lines(place))
+    settled: set[int] = set()
     for piece in pieces:
         made = {
             k: {**new_modules(draft, r, variable if k == "" else "block")}
@@ -127,7 +128,13 @@ def _emitted(draft: Draft, variable: str, style: Style) -> str:
                 if "torch." in m.suffix:
                     place.need("import torch")
         parts.write(
-            place, piece, text.classes, made, lambda c, lines: _block(text, c, lines), draft.base
+            place,
+            piece,
+            text.classes,
+            made,
+            lambda c, lines: _block(text, c, lines),
+            draft.base,
+            settled,
         )
     if not text.blocks:
         return EMPTY
