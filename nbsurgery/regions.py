@@ -270,7 +270,14 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
     missing = {r for n in piece.nodes for r in n.refs} - {n.id for n in piece.nodes}
     if missing:
         raise EmissionError(f"{key or 'the root'} reads values that do not cross the border")
-    return rewrite.without_dead(piece)
+    piece = rewrite.without_dead(piece)
+    idle = not any(n.kind == "module" for n in piece.nodes)
+    if idle and made.container(scope) and made.tupled(scope, came):
+        raise EmissionError(
+            f"{key or 'the root'} runs nothing behind the border, and could not pick one of the values "
+            "that cross it"
+        )
+    return piece
 
 
 def _handed_out(
