@@ -542,7 +542,7 @@ def batch_of(graph: Graph) -> int | None:
 
 
 def is_head(draft: Draft, path: str) -> bool:
-    """Whether nothing with parameters comes after the layer."""
+    """Whether what the layer makes is the model's answer: at most softmax and the like come after."""
     after: set[str] = set()
     for node in draft.calls_of(path):
         todo = list(draft.graph.users_of(node.id))
@@ -551,11 +551,18 @@ def is_head(draft: Draft, path: str) -> bool:
             if id not in after:
                 after.add(id)
                 todo += draft.graph.users_of(id)
-    return not any(_weighted(draft, draft.graph.by_id[id]) for id in after)
+    return not any(_works_on(draft, draft.graph.by_id[id]) for id in after)
 
 
-def _weighted(draft: Draft, node: Node) -> bool:
-    """Whether a node computes with parameters, shared ones as well."""
-    if node.kind == "module" and any(True for _ in draft.module(node.target).parameters()):
-        return True
-    return bool(node.facts.get("params"))
+_PASSED_ON = {
+    "softmax", "log_softmax", "sigmoid", "tanh", "dropout", "interpolate", "flatten", "squeeze", "view",
+    "reshape", "permute", "transpose", "getitem", "contiguous", "float", "to", "mean", "add", "div",
+    "chunk", "split", "unbind",
+}  # fmt: skip
+
+
+def _works_on(draft: Draft, node: Node) -> bool:
+    """Whether a node does more than hand an answer on, or computes with parameters."""
+    if node.kind == "module":
+        return any(True for _ in draft.module(node.target).parameters())
+    return node.kind in ("function", "method") and node.type not in _PASSED_ON
