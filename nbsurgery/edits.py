@@ -291,7 +291,7 @@ class InsertChild(Edit):
 
 @dataclass(frozen=True)
 class SetValue(Edit):
-    """``model.config.num_hidden_layers = 6``: a plain attribute."""
+    """``model.config.num_hidden_layers = 6``: a plain attribute; ``{}`` in `value` is the old one."""
 
     path: str
     value: str
@@ -301,7 +301,8 @@ class SetValue(Edit):
         return ()
 
     def lines(self, place: Place) -> list[str]:
-        return [f"{place.variable}.{self.path} = {self.value}"]
+        here = f"{place.variable}.{self.path}"
+        return [f"{here} = {self.value.replace('{}', here)}"]
 
     def without(self, gone: Callable[[str], bool]) -> Edit | None:
         return self

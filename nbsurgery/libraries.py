@@ -3,24 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from torch import nn
 
 # Configuration entries that count the layers of a stack, by the names Hugging Face gives them.
 _COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers")
+_OF_DECODER = ("num_decoder_layers", "decoder_layers")
+_OF_ENCODER = ("num_encoder_layers", "encoder_layers")
+# Those that say something of each layer.
+_LISTS = ("layer_types", "mlp_layer_types", "layers_block_type", "no_rope_layers", "indexer_types")
 
 
 def beside_container(model: nn.Module, path: str, keep: int) -> Iterator[tuple[str, str]]:
     """Attributes to set when the container at `path` keeps its first `keep` children.
 
     Yields:
-        The path of the attribute from the root, and its new value as source.
+        The path of the attribute from the root, and its new value as source; ``{}`` in it is the
+        attribute as it is.
     """
     container = model.get_submodule(path)
-    config = getattr(model, "config", None)
-    if config is None or not hasattr(config, "to_dict"):
+    where, config = _config(model, path)
+    if config is None or not isinstance(container, nn.ModuleList):
         return
-    for name in _COUNTS:
-        if getattr(config, name, None) == len(container):
-            yield f"config.{name}", str(keep)
-            return
+    if any(part.isdigit() for part in path.split(".")):
+        return  # a part of one layer, however many parts it has
+    count = len(container)
+    for name in _counts(config, path):
+        if getattr(config, name, None) == count:
+            yield f"{where}.{name}", str(keep)
+            break
+    else:
+        return
+    for name in _LISTS:
+        of_each = getattr(config, name, None)
+        if isinstance(of_each, (list, tuple)) and len(of_each) == count:
+            yield f"{where}.{name}", f"{{}}[:{keep}]"
+
+
+def _config(model: nn.Module, path: str) -> tuple[str, Any]:
+    """The configuration that describes a stack, as the root keeps it: the part for its tower."""
+    root = getattr(model, "config", None)
+    if root is None or not hasattr(root, "to_dict"):
+        return "", None
+    parts = path.split(".")
+    for i in range(len(parts) - 1, 0, -1):
+        own = getattr(model.get_submodule(".".join(parts[:i])), "config", None)
+        for name, value in vars(root).items():
+            if own is not None and value is own:
+                return f"config.{name}", own
+    return "config", root
+
+
+def _counts(config: Any, path: str) -> tuple[str, ...]:
+    """The entries that may count this stack; encoder and decoder have each their own."""
+    parts = path.split(".")
+    if "decoder" in parts and any(hasattr(config, n) for n in _OF_DECODER):
+        return _OF_DECODER
+    return (*_OF_ENCODER, *_COUNTS) if "encoder" in parts else _COUNTS

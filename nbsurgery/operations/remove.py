@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -140,8 +141,11 @@ class Remove(Operation):
             keep -= 1
         if keep == 0 or not gone <= set(names[keep:]):
             return None
-        made = any(f"{parent}.{n}" in draft.made for n in names[:keep])
-        return None if made and type(container) is nn.ModuleList else keep
+        if type(container) is nn.ModuleList:
+            made = any(f"{parent}.{n}" in draft.made for n in names[:keep])
+            if made or not _in_a_row(draft, [f"{parent}.{n}" for n in names[keep - 1 :]]):
+                return None
+        return keep
 
     def _identity(self, draft: Draft, step: int, target: Target) -> None:
         old = draft.module(target.path)
@@ -188,6 +192,30 @@ class Remove(Operation):
         draft.rewire(
             changed, step, suffix=f"No{_piece(node)}", doc=f"without {what}", comment=comment
         )
+
+
+def _in_a_row(draft: Draft, paths: Sequence[str]) -> bool:
+    """Whether a loop that ends after the first of these layers gives what bypassing the others gives.
+
+    It does where each hands its value to the next, on the same line, and nothing collects them.
+    """
+    for scope in draft.graph.scopes.values():
+        calls = [n for n in scope.nodes if n.kind == "module" and n.target in paths]
+        if [n.target for n in calls] != list(paths):
+            continue  # called elsewhere, or several times
+        by_id = scope.by_id
+        for before, call in itertools.pairwise(calls):
+            if call.frames[-1:] != before.frames[-1:] or not call.refs:
+                return False
+            read = by_id[call.refs[0]]
+            if read is not before and not (read.type == "getitem" and read.refs[0] == before.id):
+                return False
+            handed = {before.id, read.id}
+            own = {n.id for n in scope.nodes if n.type == "getitem" and n.refs[:1] == (call.id,)}
+            own.add(call.id)
+            if any(handed & set(n.refs) and own & set(n.refs) for n in scope.nodes):
+                return False
+    return True
 
 
 def _operands(draft: Draft, node: Node) -> tuple[str, ...]:
@@ -297,16 +325,23 @@ def shorten(draft: Draft, step: int, path: str, keep: int, comment: str | None =
         scope = draft.graph.scopes[key]
         for node in list(scope.nodes):
             if node.kind == "module" and node.target in gone:
-                source = _passed_on(scope.by_id[node.id])  # it may read another by now
+                source = _passed_on(scope, scope.by_id[node.id], path)  # it may read another by now
                 scope = rewrite.bypassed(scope, node.id, source)
         if scope is not draft.graph.scopes[key]:
             draft.set_scope(rewrite.without_dead(scope))
 
 
-def _passed_on(node: Node) -> str:
+def _passed_on(scope: Scope, node: Node, path: str) -> str:
+    """What stands for a call that goes: what it reads, or all that its neighbour gives."""
     if not node.refs:
         raise StepError(f"{node.name!r} reads no value that could take its place")
-    return node.refs[0]
+    read = scope.by_id[node.refs[0]]
+    items = any(n.type == "getitem" and n.refs[:1] == (node.id,) for n in scope.nodes)
+    if items and read.type == "getitem" and read.refs:
+        giver = scope.by_id[read.refs[0]]
+        if giver.kind == "module" and giver.target.rpartition(".")[0] == path:
+            return giver.id
+    return read.id
 
 
 def _kinds(path: str, what: str) -> str:

@@ -123,3 +123,81 @@ def test_keep_names_what_the_call_reads():
         s.do("remove", {"where": "add", "keep": "head"})
     with pytest.raises(StepError, match="keep= names what goes on"):
         s.do("remove", {"where": "branch", "keep": "stem"})
+
+
+class Loop(nn.Module):
+    """A loop that does more with each layer than to hand its value on."""
+
+    def __init__(self, kind: str):
+        super().__init__()
+        self.kind = kind
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+
+    def forward(self, x):
+        if self.kind == "named":
+            return self.layers[2](self.layers[1](self.layers[0](x)))
+        found = []
+        for layer in self.layers:
+            x = x + layer(x) if self.kind == "residual" else layer(x)
+            found.append(x)
+        return torch.stack(found) if self.kind == "collected" else x
+
+
+@pytest.mark.parametrize("kind", ["residual", "collected", "named"])
+def test_only_a_loop_of_bare_layers_is_shortened(kind):
+    """Where the loop does more, the last layer goes and the rest of its round stays."""
+    x = torch.randn(2, 4)
+    model = Loop(kind).eval()
+    session = Session(model, (x,), {}, namespace={})
+    session.do("remove", {"where": "layers.2"})
+    assert "model.layers[2] = nn.Identity()" in session.code
+    assert session.report.ok, str(session.report)
+    model.layers[2] = nn.Identity()
+    assert torch.equal(session.build()(x), model(x))
+
+
+def saved_and_loaded(model, where: str, inputs: dict, folder) -> nn.Module:
+    """The model without a layer, after a round by the disk; both give the same numbers."""
+    session = Session(model.eval(), (), inputs, namespace={})
+    session.do("remove", {"where": where})
+    assert session.report.ok, str(session.report)
+    edited = session.build()
+    edited.save_pretrained(folder)
+    loaded = type(model).from_pretrained(folder).eval()
+    assert loaded.state_dict().keys() == edited.state_dict().keys()
+    assert torch.equal(loaded(**inputs)[0], edited(**inputs)[0])
+    return loaded
+
+
+def test_the_counts_of_encoder_and_decoder_are_told_apart(tmp_path):
+    """The decoder's layers are counted by its own entry; what a block returns beside them fits."""
+    transformers = pytest.importorskip("transformers")
+    sizes = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_heads": 2, "vocab_size": 20}
+    config = transformers.T5Config(num_layers=3, decoder_start_token_id=0, **sizes)
+    model, ids = transformers.T5ForConditionalGeneration(config), torch.arange(8).view(2, 4)
+    inputs = {"input_ids": ids, "decoder_input_ids": ids}
+    for part in ("encoder", "decoder"):
+        loaded = saved_and_loaded(model, f"{part}.block.2", inputs, tmp_path / part)
+        assert len(getattr(loaded, part).block) == 2
+    session = Session(model, (), inputs, namespace={})
+    session.do("remove", {"where": "decoder.block.1.layer.2"})  # three parts of one block
+    assert "config" not in session.code
+
+
+def test_what_a_configuration_says_of_each_layer_follows(tmp_path):
+    """A list with one entry for each layer, and the part of the configuration for one tower."""
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 3}
+    sizes |= {"num_attention_heads": 2, "vocab_size": 20}
+    config = transformers.Qwen3Config(num_key_value_heads=2, head_dim=4, **sizes)
+    ids = torch.arange(8).view(2, 4)
+    saved_and_loaded(
+        transformers.Qwen3Model(config), "layers.2", {"input_ids": ids}, tmp_path / "1"
+    )
+    assert len(config.layer_types) == 3  # that of the person's own model
+    tower = {**sizes, "image_size": 8, "patch_size": 4}
+    text = {**sizes, "max_position_embeddings": 8, "eos_token_id": 7, "bos_token_id": 1}
+    config = transformers.CLIPConfig(text_config=text, vision_config=tower, projection_dim=8)
+    inputs = {"input_ids": ids, "pixel_values": torch.randn(2, 3, 8, 8)}
+    where = "vision_model.encoder.layers.2"
+    saved_and_loaded(transformers.CLIPModel(config), where, inputs, tmp_path / "2")
