@@ -14,7 +14,7 @@ from ..draft import Draft, batch_of, camel, describe, shape_text
 from ..edits import Assign, Edit, Place, SetValue, Shorten
 from ..errors import StepError
 from ..expression import parse
-from ..graph import Node, Ref
+from ..graph import Node, Ref, Scope
 from ..targets import Target, call_name, one, outermost, resolve, spelled_where
 from .base import Field, Offer, Operation, edge, need
 
