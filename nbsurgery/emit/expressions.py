@@ -665,7 +665,8 @@ class Writer:
                 prefix = self.inside(inner)[: -len(attribute) - 1]
             else:
                 self.used.setdefault(inner.partition(".")[0], set()).add(inner)
-        return re.sub(rf"\b{me}\b", prefix or "self", ast.unparse(expression))
+        text = re.sub(rf"\b{me}\b", prefix or "self", ast.unparse(expression))
+        return text if '"' in text else re.sub(r"'([^'\\]*)'", r'"\1"', text)
 
     def _handed_on(self, value: Any, expression: ast.expr, function) -> str | None:
         """The name of a parameter whose plain value is passed on unchanged."""

@@ -290,7 +290,9 @@ class _Body:
         label = getattr(target, "__name__", target) if node.kind in ("function", "method") else ""
         if label in ("setitem", "__setitem__"):
             base, index, value = node.args
-            self._add(f"{w.text(base, ATOM)}[{w.subscript(index)}] = {w.text(value)}")
+            left = f"{w.text(base, ATOM)}[{w.subscript(index)}]"
+            if not (isinstance(value, Ref) and w.spelled.get(value.id) == left):  # x[i] += 1 did it
+                self._add(f"{left} = {w.text(value)}")
             self._same_variable(node, base)
             return
         if target is setattr:

@@ -306,9 +306,12 @@ class Channels(Operation):
         if not isinstance(layer, LAYERS):
             inner = [n for n, m in layer.named_modules() if isinstance(m, LAYERS) and n]
             hint = f"; inside it are {', '.join(f'{path}.{n}' for n in inner[:3])}" if inner else ""
+            kind = type(layer)
+            own = any(kind.__name__ == c.__name__ for c in LAYERS)  # a library's own Linear
+            name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}" if own else kind.__name__
             raise StepError(
-                f"{path!r} is {an(type(layer).__name__)}; channels takes convolutions and linear "
-                f"layers{hint}"
+                f"{path!r} is {an(name)}; channels takes convolutions and linear layers of torch"
+                f"{hint}"
             )
         if depthwise(layer):
             raise StepError(

@@ -158,7 +158,7 @@ def _shapes(draft: Draft, scope: Scope, value: Any) -> str:
 
 
 def _goes(names: list[str], lost: int) -> str:
-    names = [n for n in names if n not in ("getitem", "getattr")] or names
+    names = [n for n in dict.fromkeys(names) if n not in ("getitem", "getattr")] or names
     words = names if len(names) <= 6 else [*names[:5], f"{len(names) - 5} more"]
     text = (
         ", ".join(words[:-1]) + f" and {words[-1]}"
@@ -170,7 +170,7 @@ def _goes(names: list[str], lost: int) -> str:
 
 
 def _word(node: Node) -> str:
-    return node.target if node.kind == "module" else node.type
+    return node.target if node.kind in ("module", "parameter") else node.type
 
 
 def parameters(draft: Draft) -> int:

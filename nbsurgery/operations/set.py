@@ -193,6 +193,7 @@ class Set(Operation):
                     changes.append(Change(path, name, old, new, kernel))
         if not changes:
             raise StepError(f"{spelled_where(arguments['where'])} has these values already")
+        _one_padding(draft, {**known, **{(c.path, c.name): c.new for c in changes}})
         for change in changes:
             if change.name == "inplace":
                 draft.set_in_place(change.path, change.new)
@@ -201,6 +202,11 @@ class Set(Operation):
 
     def _check(self, path: str, module: nn.Module, name: str) -> Any:
         allowed = settable(module)
+        if name == "track_running_stats" and hasattr(module, name):
+            raise StepError(
+                f"{name} of {path!r} says which buffers it is made with, and in eval mode these alone "
+                "count; replace the layer instead"
+            )
         if name not in allowed:
             if name in _SHAPE and hasattr(module, name):
                 raise StepError(
@@ -224,6 +230,27 @@ class Set(Operation):
         wanted |= arguments.get("values") or {}
         parts = ", ".join(f"{k} = {v}" for k, v in wanted.items())
         return f"set {parts} on {spelled_where(arguments['where'])}"
+
+
+def _one_padding(draft: Draft, now: Mapping[tuple[str, str], Any]) -> None:
+    """A convolution that does not pad with zeros reads its padding where `__init__` left it.
+
+    Raises:
+        StepError: It would pad by another mode, and as wide as before.
+    """
+    for path in {path for path, _ in now}:
+        module = draft.module(path)
+        if not isinstance(module, _ConvNd):
+            continue
+        mode = now.get((path, "padding_mode"), module.padding_mode)
+        stale = now.get((path, "padding"), module.padding) != module.padding
+        if module.padding == "same":
+            stale |= now.get((path, "dilation"), module.dilation) != module.dilation
+        if mode != "zeros" and stale:
+            raise StepError(
+                f"{path!r} would pad by {mode!r}, and such a layer keeps a second copy of its padding, "
+                "which stays as it was made; replace the layer instead"
+            )
 
 
 def _record(draft: Draft, step: int, changes: Sequence[Change]) -> None:
@@ -278,7 +305,7 @@ def settable(module: nn.Module) -> list[str]:
         for k, v in vars(module).items()
         if not k.startswith("_")
         and k not in fixed
-        and k not in ("training",)
+        and k not in ("training", "track_running_stats")
         and isinstance(v, (bool, int, float, str, tuple, type(None)))
         and not (v is None and k != "ceil_mode")
     ]

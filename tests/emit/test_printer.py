@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import nbsurgery as nbs
 from nbsurgery.capture import capture
 from nbsurgery.emit.names import import_block
 from nbsurgery.emit.printer import print_class
@@ -311,3 +312,28 @@ def test_an_optional_value_that_was_asked_for_is_named_where_it_is_missing():
                        allow_specialised=True)  # fmt: skip
     assert "if state is None or mask is None:" in text.text
     assert body(text).endswith("x = x + state.h\nreturn x.masked_fill(mask, 0)")
+
+
+class WrittenParts(nn.Module):
+    """Writes into parts of a value, and reads a nested entry of a dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.options = {"scale": {"out": 2.0}}
+
+    def forward(self, x):
+        h = x * 1
+        h[:, 0] += 1.0
+        h[h > 0] *= 2.0
+        return h * self.options["scale"]["out"]
+
+
+def test_a_part_written_in_place_is_one_statement():
+    """``h[:, 0] += 1`` alone does what Python records as a read, an addition and a write."""
+    model, x = WrittenParts(), torch.randn(2, 4)
+    surgery = nbs.Surgery(model, x)
+    surgery.tap({"mul": "kept"}, output="out")
+    assert "h[:, 0] += 1.0\n" in surgery.code
+    assert "] = h[" not in surgery.code
+    assert 'self.options["scale"]["out"]' in surgery.code
+    assert torch.equal(surgery.build()(x)["out"], model(x))

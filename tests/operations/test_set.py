@@ -8,6 +8,7 @@ import pytest
 import torch
 import torchvision
 
+from nbsurgery.errors import StepError
 from nbsurgery.session import Session
 
 
@@ -99,3 +100,29 @@ def test_what_is_set_on_a_layer_that_goes_leaves_nothing():
     """A model that begins behind the layer does not name it; the sizes are those it causes."""
     text = code(put("conv1", stride=1), ("start", {"at": "layer2"}))
     assert "conv1.stride" not in text and "`layer1` (N, 64, 32, 32)" in text
+
+
+def refused(layer: torch.nn.Module, *values: dict) -> str:
+    """The message with which the last of some steps is refused."""
+    model = torch.nn.Sequential(layer).eval()
+    session = Session(model, (torch.randn(2, 3, 8, 8),), namespace={})
+    for each in values[:-1]:
+        session.do(*put("0", **each))
+    with pytest.raises(StepError) as error:
+        session.do(*put("0", **values[-1]))
+    return str(error.value)
+
+
+def test_another_mode_of_padding_does_not_meet_another_width():
+    """Such a convolution reads a copy of its padding that a new value does not reach."""
+    conv = torch.nn.Conv2d(3, 3, 3)
+    assert "second copy" in refused(conv, {"padding": "same", "padding_mode": "circular"})
+    assert "second copy" in refused(conv, {"padding": 1}, {"padding_mode": "reflect"})
+    assert "second copy" in refused(conv, {"padding_mode": "reflect"}, {"padding": 1})
+
+
+def test_running_statistics_are_no_mere_flag():
+    """Without its buffers a norm cannot track, and with them eval mode uses them whatever it says."""
+    for norm in (torch.nn.BatchNorm2d(3), torch.nn.BatchNorm2d(3, track_running_stats=False)):
+        value = not norm.track_running_stats
+        assert "which buffers" in refused(norm, {"track_running_stats": value})
