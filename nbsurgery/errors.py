@@ -85,7 +85,8 @@ def nearest(name: str, names: Iterable[str], count: int = 3) -> str:
     """
     names = list(dict.fromkeys(n for n in names if isinstance(n, str)))
     name = name if isinstance(name, str) else ""
-    close = difflib.get_close_matches(name, names, n=count, cutoff=0.5)
+    close = [n for n in names if n.lower() == name.lower()][:count]  # only the case is wrong
+    close = close or difflib.get_close_matches(name, names, n=count, cutoff=0.5)
     if not close:  # a last part that is right is worth more than a spelling that is near
         tail = name.rpartition(".")[2]
         close = [n for n in names if tail and n.rpartition(".")[2] == tail][:count]

@@ -86,6 +86,7 @@ class Connect(Operation):
             )
         names = (call_name(draft.graph, source.id), call_name(draft.graph, into.id))
         scope, value, into = together(draft, source, into)
+        scope, value = _kept(scope, step, value, into)
         entering = scope.by_id[into.refs[0]]
         self._connect(
             draft, step, scope, scope.by_id[value.id], entering, into, how, names, arguments
@@ -208,6 +209,22 @@ def together(draft: Draft, source: Node, into: Node) -> tuple[Scope, Ref, Node]:
             value = scope.bindings[value.id]
         scope = draft.graph.scopes[up]
     return scope, value, scope.by_id[into.id]
+
+
+def _kept(scope: Scope, step: int, value: Ref, into: Node) -> tuple[Scope, Ref]:
+    """A value that is overwritten in place on the way to ``into`` is kept as a clone made before that."""
+    writer = rewrite.overwritten_later(scope, value.id)
+    if writer is None or rewrite.position(scope, writer.id) >= rewrite.position(scope, into.id):
+        return scope, value
+    node = scope.by_id[value.id]
+    clone = Node(
+        f"@{step}#kept", scope.key, "method", f"{node.name}.clone", "clone", "clone", (value,),
+        outputs=node.outputs[:1], step=step,
+    )  # fmt: skip
+    at = rewrite.position(scope, value.id) + 1
+    while scope.nodes[at].kind == "input":
+        at += 1
+    return rewrite.placed(scope, clone, at), Ref(clone.id)
 
 
 def projection(a: tuple[int, ...], b: tuple[int, ...]) -> str | None:

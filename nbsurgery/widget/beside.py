@@ -56,14 +56,19 @@ class Beside:
             self._task = None
 
     async def _walk(self, checks: Generator[Any, None, Any]) -> None:
+        mine = asyncio.current_task()
         try:
             while True:
                 # a check is done inside of next(), which awaits nothing
-                self._told(next(checks))
+                said = next(checks)
+                if self._task is not mine:
+                    return  # stopped meanwhile, from another thread: nothing more is told
+                self._told(said)
                 await asyncio.sleep(PAUSE)
         except StopIteration as end:
             result, error = end.value, None
         except Exception as failure:  # noqa: BLE001 - whatever the model raises is told, not lost in a task
             result, error = None, failure
-        self._task = None
-        self._done(result, error)
+        if self._task is mine:
+            self._task = None
+            self._done(result, error)

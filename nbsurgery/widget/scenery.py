@@ -8,6 +8,7 @@ from typing import Any
 
 from nbsurgery import explain, render
 from nbsurgery.graph import Graph, Node
+from nbsurgery.select import glob_pattern
 
 
 def compose(graph: Graph, open: set[str], diff: Mapping[str, str]) -> dict:
@@ -128,16 +129,22 @@ def plain(value: Any) -> Any:
 
 
 def find(graph: Graph, query: str, limit: int = 200) -> list[str]:
-    """Names and scope keys that a person may mean: all words occur in name or type, names first."""
+    """Names and scope keys that a person may mean: all words occur in name or type, names first.
+
+    A word with ``*`` is a glob for the whole name, as in the steps.
+    """
     words = query.lower().split()
     if not words:
         return []
+    globs = [glob_pattern(word) for word in words if "*" in word]
+    words = [word for word in words if "*" not in word]
     entries = [(n.name, n.type) for n in graph.flat]
     entries += [(s.key, s.type) for s in graph.scopes.values() if s.key]
     hits: dict[str, tuple] = {}
     for order, (name, type_) in enumerate(entries):
         low, text = name.lower(), f"{name} {type_}".lower()
-        if all(word in text for word in words):
+        if all(word in text for word in words) and all(glob.fullmatch(low) for glob in globs):
             exact = low != query.lower()
-            hits.setdefault(name, (exact, not all(word in low for word in words), order))
+            last = low.rpartition(".")[2] not in words  # c_attn: the layer before what it runs
+            hits.setdefault(name, (exact, last, not all(word in low for word in words), order))
     return sorted(hits, key=hits.__getitem__)[:limit]

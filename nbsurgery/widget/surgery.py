@@ -244,9 +244,12 @@ class Surgery(anywidget.AnyWidget):
             self._verify_beside() or self.verify()
 
     def _ask_stop_verify(self) -> None:
-        notebook.where_cells_run(self._beside.stop)
-        if self._checking.get("state") == "running":
-            self._checking = {"state": "stopped"}
+        def stop() -> None:  # both in one turn: the check at work still tells what it found
+            self._beside.stop()
+            if self._checking.get("state") == "running":
+                self._checking = {"state": "stopped"}
+
+        notebook.where_cells_run(stop)
 
     def _verify_beside(self) -> bool:
         return self._beside.start(self._session.checking())

@@ -105,6 +105,28 @@ def test_it_can_be_stopped(run, fake):
     assert fake.report == fake._session.report
 
 
+def test_stopped_from_the_thread_of_messages(run, fake):
+    """JupyterLab asks from there while a check is at work: that check does not bring it back to life."""
+
+    async def kernel():
+        fake.remove(["relu"])
+        fake._ask_verify()
+        await until(lambda: fake._checking.get("number") == 1)
+        told = fake._told
+
+        def at_work(progress):  # the message comes while the check before this is in its turn
+            thread = threading.Thread(target=fake._ask_stop_verify)
+            thread.start()
+            thread.join()
+            told(progress)
+
+        fake._beside._told = at_work
+        await asyncio.sleep(0.3)
+
+    run(kernel())
+    assert fake._checking == {"state": "stopped"}
+
+
 def test_asked_again_by_emit_it_is_not_repeated(fake):
     """What is checked, or being checked, is not checked anew unless the person asks."""
     fake.remove(["relu"])

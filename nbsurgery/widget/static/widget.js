@@ -260,6 +260,7 @@ var Report = class {
   /** @param {import("./types.js").View} view */
   constructor(view) {
     this.view = view;
+    this.stopping = false;
     this.verifyButton = button({
       icon: "shield",
       label: "Verify",
@@ -282,9 +283,12 @@ var Report = class {
   /** Begins the full check, or ends the one at work. */
   async verify() {
     const running = this.checking.state === "running";
+    this.stopping = running;
+    if (running) this.draw();
     try {
       await this.view.ask(running ? "stop_verify" : "verify");
     } catch (error) {
+      this.stopping = false;
       this.view.fail(error);
     }
   }
@@ -302,13 +306,14 @@ var Report = class {
     const warned = count("warning");
     const { checking } = this;
     const running = checking.state === "running";
+    if (!running) this.stopping = false;
     this.mood.className = `nbs-mood nbs-mood-${running ? "info" : bad ? "error" : warned ? "warning" : "ok"}`;
-    this.mood.textContent = running ? progress(checking) : !edited || !findings.length ? "" : verdict(report);
+    this.mood.textContent = running ? progress(checking) : !edited || !findings.length ? "" : verdict(report) + (checking.state === "stopped" ? ", the full check was stopped" : "");
     this.bar.hidden = !running;
     this.bar.value = (checking.number ?? 1) - 1;
     this.bar.max = checking.of ?? 1;
-    this.verifyButton.disabled = !edited;
-    this.verifyButton.querySelector("span")?.replaceChildren(running ? "Stop" : "Verify");
+    this.verifyButton.disabled = !edited || this.stopping;
+    this.verifyButton.querySelector("span")?.replaceChildren(this.stopping ? "Stopping …" : running ? "Stop" : "Verify");
     this.verifyButton.title = running ? "Check no further" : "Check in full: other sizes, training, pickling, …";
     const facts = report.facts ?? [];
     const table = facts.length ? h(
@@ -1044,6 +1049,7 @@ var Menu = class {
     this.offers = [];
     this.form = null;
     this.names = [];
+    this.wanted = false;
     view.signal.addEventListener("abort", () => this.#end());
   }
   get isOpen() {
@@ -1058,12 +1064,17 @@ var Menu = class {
     this.offers = offers;
     this.names = names;
     if (!(this.isOpen && same)) this.close();
+    if (this.wanted && offers.length) this.focus();
+    this.wanted = false;
   }
   /** The offers of an old selection must not be taken for those of the new one. */
   wait() {
     this.#end();
     this.offers = [];
+    this.wanted = false;
     this.#list();
+    this.el.append(h("p", { class: "nbs-muted nbs-trying" }, "Trying what can be done here …"));
+    this.el.hidden = false;
   }
   close() {
     this.#end();
@@ -1074,7 +1085,8 @@ var Menu = class {
       /** @type {HTMLElement | null} */
       this.el.querySelector("button")
     );
-    first?.focus();
+    if (first) first.focus();
+    else this.wanted = true;
   }
   #end() {
     this.form?.abort();
@@ -1352,11 +1364,12 @@ var Panel = class {
       this.hint.hidden = !this.hint.textContent;
       this.parts.offers(offers, names);
     } catch (error) {
-      const gone = (
+      if (mine !== this.asked || this.view.signal.aborted) return;
+      this.parts.offers([], names);
+      if (
         /** @type {any} */
         error.type === "KernelGone"
-      );
-      if (mine !== this.asked || this.view.signal.aborted || gone) return;
+      ) return;
       const title2 = names.length === 1 ? names[0] : `${names.length} selected`;
       this.head.replaceChildren(h("h3", {}, names.length ? title2 : "Model"));
       this.facts.replaceChildren(
@@ -1365,7 +1378,6 @@ var Panel = class {
           error.message
         ))
       );
-      this.parts.offers([], names);
     } finally {
       clearTimeout(late);
       if (mine === this.asked) {
@@ -1903,6 +1915,7 @@ var Selection = class {
     canvas.addEventListener("pointerover", (event) => this.#over(event), { signal });
     canvas.addEventListener("pointermove", (event) => this.#moveTip(event), { signal });
     canvas.addEventListener("pointerleave", () => this.#light(null), { signal });
+    view.root.addEventListener("keydown", () => this.#light(null), { signal, capture: true });
   }
   /** @returns {string[]} */
   get names() {
@@ -2265,6 +2278,8 @@ var Toolbar = class {
     this.hits = [];
     this.at = -1;
     this.asked = 0;
+    this.pending = false;
+    this.wanted = 0;
     this.input = h("input", {
       type: "search",
       class: "nbs-input nbs-search",
@@ -2277,7 +2292,8 @@ var Toolbar = class {
         keydown: (event) => {
           if (event.key !== "Enter") return;
           event.preventDefault();
-          this.#next(event.shiftKey ? -1 : 1);
+          if (this.pending) this.wanted = event.shiftKey ? -1 : 1;
+          else this.#next(event.shiftKey ? -1 : 1);
         }
       },
       signal
@@ -2326,15 +2342,22 @@ var Toolbar = class {
     const mine = ++this.asked;
     const query = this.input.value.trim();
     this.at = -1;
+    this.pending = Boolean(query);
+    this.wanted = 0;
     if (!query) {
       this.#show([]);
       return;
     }
     try {
       const names = await this.view.ask("find", { query });
-      if (mine === this.asked) this.#show(names, true);
+      if (mine !== this.asked) return;
+      this.pending = false;
+      this.#show(names, true);
+      if (this.wanted) this.#next(this.wanted);
     } catch (error) {
-      if (mine === this.asked) this.view.fail(error);
+      if (mine !== this.asked) return;
+      this.pending = false;
+      this.view.fail(error);
     }
   }
   /** @param {string[]} names @param {boolean} [searched] */
@@ -2651,7 +2674,11 @@ function open(model, el) {
     camera.start();
     minimap.draw(painter);
   };
+  let wide = canvas.clientWidth;
   const sizes = globalThis.ResizeObserver ? new ResizeObserver(() => {
+    const by = canvas.clientWidth - wide;
+    if (placed && by && wide && canvas.clientWidth) camera.go({ ...camera.at, x: camera.at.x + by / 2 });
+    wide = canvas.clientWidth;
     settle();
     minimap.draw(painter);
   }) : null;

@@ -22,6 +22,7 @@ export class Menu {
     this.form = null;
     /** @type {string[]} */
     this.names = [];
+    this.wanted = false; // the keyboard asked for operations that are not here yet
     view.signal.addEventListener("abort", () => this.#end());
   }
 
@@ -38,13 +39,18 @@ export class Menu {
     this.offers = offers;
     this.names = names;
     if (!(this.isOpen && same)) this.close(); // what a person has begun to fill in stays
+    if (this.wanted && offers.length) this.focus();
+    this.wanted = false;
   }
 
   /** The offers of an old selection must not be taken for those of the new one. */
   wait() {
     this.#end();
     this.offers = [];
+    this.wanted = false;
     this.#list();
+    this.el.append(h("p", { class: "nbs-muted nbs-trying" }, "Trying what can be done here …"));
+    this.el.hidden = false;
   }
 
   close() {
@@ -54,7 +60,8 @@ export class Menu {
 
   focus() {
     const first = /** @type {HTMLElement | null} */ (this.el.querySelector("button"));
-    first?.focus();
+    if (first) first.focus();
+    else this.wanted = true;
   }
 
   #end() {

@@ -50,13 +50,13 @@ export class Panel {
       this.hint.hidden = !this.hint.textContent;
       this.parts.offers(offers, names);
     } catch (error) {
-      const gone = /** @type {any} */ (error).type === "KernelGone"; // the banner says it, the facts stay
-      if (mine !== this.asked || this.view.signal.aborted || gone) return;
+      if (mine !== this.asked || this.view.signal.aborted) return;
+      this.parts.offers([], names);
+      if (/** @type {any} */ (error).type === "KernelGone") return; // the banner says it, the facts stay
       const title = names.length === 1 ? names[0] : `${names.length} selected`;
       this.head.replaceChildren(h("h3", {}, names.length ? title : "Model"));
       this.facts.replaceChildren(
         h("p", { class: "nbs-problem" }, String(/** @type {Error} */ (error).message)));
-      this.parts.offers([], names);
     } finally {
       clearTimeout(late);
       if (mine === this.asked) {

@@ -31,6 +31,7 @@ export class Report {
   /** @param {import("./types.js").View} view */
   constructor(view) {
     this.view = view;
+    this.stopping = false;
     this.verifyButton = button({
       icon: "shield", label: "Verify", class: "nbs-verify", click: () => this.verify(), signal: view.signal,
     });
@@ -46,9 +47,12 @@ export class Report {
   /** Begins the full check, or ends the one at work. */
   async verify() {
     const running = this.checking.state === "running";
+    this.stopping = running; // the check at work is finished first: until then the button says so
+    if (running) this.draw();
     try {
       await this.view.ask(running ? "stop_verify" : "verify");
     } catch (error) {
+      this.stopping = false;
       this.view.fail(error);
     }
   }
@@ -69,13 +73,15 @@ export class Report {
     const warned = count("warning");
     const { checking } = this;
     const running = checking.state === "running";
+    if (!running) this.stopping = false;
     this.mood.className = `nbs-mood nbs-mood-${running ? "info" : bad ? "error" : warned ? "warning" : "ok"}`;
-    this.mood.textContent = running ? progress(checking) : !edited || !findings.length ? "" : verdict(report);
+    this.mood.textContent = running ? progress(checking) : !edited || !findings.length ? ""
+      : verdict(report) + (checking.state === "stopped" ? ", the full check was stopped" : "");
     this.bar.hidden = !running;
     this.bar.value = (checking.number ?? 1) - 1;
     this.bar.max = checking.of ?? 1;
-    this.verifyButton.disabled = !edited;
-    this.verifyButton.querySelector("span")?.replaceChildren(running ? "Stop" : "Verify");
+    this.verifyButton.disabled = !edited || this.stopping;
+    this.verifyButton.querySelector("span")?.replaceChildren(this.stopping ? "Stopping …" : running ? "Stop" : "Verify");
     this.verifyButton.title = running ? "Check no further" : "Check in full: other sizes, training, pickling, …";
     const facts = report.facts ?? [];
     const table = facts.length

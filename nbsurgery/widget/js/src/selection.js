@@ -32,6 +32,7 @@ export class Selection {
     canvas.addEventListener("pointerover", (event) => this.#over(event), { signal });
     canvas.addEventListener("pointermove", (event) => this.#moveTip(event), { signal });
     canvas.addEventListener("pointerleave", () => this.#light(null), { signal });
+    view.root.addEventListener("keydown", () => this.#light(null), { signal, capture: true }); // the pointer rests, the eye moves on
   }
 
   /** @returns {string[]} */

@@ -17,6 +17,8 @@ export class Toolbar {
     this.hits = [];
     this.at = -1;
     this.asked = 0;
+    this.pending = false;
+    this.wanted = 0;
     this.input = h("input", {
       type: "search", class: "nbs-input nbs-search", placeholder: "Search layers", spellcheck: "false",
       "aria-label": "Search layers", title: "Search by name or type ( / )",
@@ -25,7 +27,8 @@ export class Toolbar {
         keydown: (/** @type {KeyboardEvent} */ event) => {
           if (event.key !== "Enter") return;
           event.preventDefault();
-          this.#next(event.shiftKey ? -1 : 1);
+          if (this.pending) this.wanted = event.shiftKey ? -1 : 1; // goes on when the answer is there
+          else this.#next(event.shiftKey ? -1 : 1);
         },
       },
       signal,
@@ -67,15 +70,22 @@ export class Toolbar {
     const mine = ++this.asked;
     const query = this.input.value.trim();
     this.at = -1;
+    this.pending = Boolean(query);
+    this.wanted = 0;
     if (!query) {
       this.#show([]);
       return;
     }
     try {
       const names = await this.view.ask("find", { query });
-      if (mine === this.asked) this.#show(names, true);
+      if (mine !== this.asked) return;
+      this.pending = false;
+      this.#show(names, true);
+      if (this.wanted) this.#next(this.wanted);
     } catch (error) {
-      if (mine === this.asked) this.view.fail(error);
+      if (mine !== this.asked) return;
+      this.pending = false;
+      this.view.fail(error);
     }
   }
 

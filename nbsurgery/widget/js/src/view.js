@@ -320,7 +320,11 @@ export function open(model, el) {
     camera.start();
     minimap.draw(painter);
   };
+  let wide = canvas.clientWidth;
   const sizes = globalThis.ResizeObserver ? new ResizeObserver(() => {
+    const by = canvas.clientWidth - wide;
+    if (placed && by && wide && canvas.clientWidth) camera.go({ ...camera.at, x: camera.at.x + by / 2 }); // the middle stays
+    wide = canvas.clientWidth;
     settle();
     minimap.draw(painter);
   }) : null;
