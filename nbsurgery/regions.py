@@ -237,7 +237,8 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
     inputs = _inputs(graph, scope, came)
     parts: tuple[Node, ...] = ()
     if made.tupled(scope, came):
-        whole = Node(f"{key}#values", key, "input", "values", "input", "values", step=0)
+        whole = Node(f"{key}#values", key, "input", "values", "input", "values", step=0,
+                     facts={"items": len(inputs)})  # fmt: skip
         made.taken[whole.id] = tuple(n.id for n in inputs)
         if not made.container(scope):
             parts = tuple(

@@ -275,7 +275,7 @@ class Plan:
             return
         if node.step is not None:  # an edit hands several values on as one: it names them
             known = {u.args[1]: u.name for u in items}
-            names = [known.get(i, "_") for i in range(max(known) + 1)]
+            names = [known.get(i, "_") for i in range(node.facts.get("items", max(known) + 1))]
         else:
             forward = inspect.unwrap(type(self.w.module).forward)
             if not isinstance(forward, types.FunctionType):

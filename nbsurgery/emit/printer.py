@@ -6,7 +6,7 @@ import ast
 import inspect
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,7 @@ def print_class(
     base: Graph | None = None,
     allow_specialised: bool = False,
     settled: set[int] | None = None,
+    keep: Collection[str] = (),
 ) -> Printed:
     """Print the forward of one scope, edited or not, as a class.
 
@@ -74,6 +75,7 @@ def print_class(
         allow_specialised: Print a scope whose run decided on concrete values with a guard that
             raises where another value comes, instead of refusing.
         settled: Decisions that other classes of a divided model guard; this one's are added.
+        keep: Further attributes of the old module that a copy takes along.
 
     Raises:
         EmissionError: The scope has no text that would be right; the message names it and says why.
@@ -106,7 +108,7 @@ def print_class(
         apart |= body.early
     if settled is not None:
         settled |= found
-    return _Class(body.w, signature, lines, name, arg, doc, new, form).printed()
+    return _Class(body.w, signature, lines, name, arg, doc, new, form, keep).printed()
 
 
 class _Body:
@@ -499,8 +501,8 @@ _PLAIN_RESULTS = ("add", "iadd", "view", "reshape", "permute", "transpose", "mul
 class _Class:
     """The class around the statements."""
 
-    def __init__(self, w: Writer, signature, lines, name, arg, doc, new, form):
-        self.w, self.signature, self.lines = w, signature, lines
+    def __init__(self, w: Writer, signature, lines, name, arg, doc, new, form, keep):
+        self.w, self.signature, self.lines, self.keep = w, signature, lines, keep
         self.name, self.arg, self.doc, self.new, self.form = name, arg, doc, new, form
         self.is_container = isinstance(w.module, nn.Sequential) and any(
             k.isdigit() for k in (*w.used, *new)
@@ -556,7 +558,7 @@ class _Class:
             used = {k: v for k, v in used.items() if not k.isdigit()}
         order = [*vars(module), *module._parameters, *module._buffers, *module._modules]
         rank = {name: i for i, name in enumerate(order)}
-        kept = {*used, *self._read_by_callers()} - {"training"}
+        kept = {*used, *self._read_by_callers(), *self.keep} - {"training"}
         keeps = sorted(kept, key=lambda name: rank.get(name, len(rank)))
         for name in keeps:
             lines.append(self._take(name))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..draft import Draft, Rewire
-from ..edits import Assign, Edit, InsertChild, NewModule, Place, quoted
+from ..edits import Assign, Edit, InsertChild, NewModule, Place, SetValue, quoted
 from ..errors import EmissionError, StepError
 from ..expression import imports, printed
 from ..paths import assignment, renumbered, spelled
@@ -251,11 +251,24 @@ def _class(draft: Draft, rewire: Rewire, arg: str, name: str, classes: str) -> _
                 piece = print_class(
                     draft.graph, scope, module, name=name, arg=arg, doc=doc, new=new,
                     names=rewire.names, allow_specialised=attempt == "guarded", base=draft.base,
+                    keep=_set_again(draft, scope.path),
                 )  # fmt: skip
             return _Written(piece.imports, piece.text, attempt == "spliced")
         except EmissionError as error:
             refused[attempt] = error
     raise refused["printed"]
+
+
+def _set_again(draft: Draft, path: str) -> set[str]:
+    """Attributes of the module at `path` that the statements set: a second run needs them there."""
+    start = f"{path}." if path else ""
+    found = [
+        e.path[len(start) :].split(".")[0]
+        for e in draft.edits
+        if isinstance(e, SetValue) and e.path.startswith(start)
+    ]
+    module = draft.model.get_submodule(path)
+    return {name for name in found if name not in module._modules}
 
 
 def new_modules(draft: Draft, rewire: Rewire, arg: str) -> dict[str, str]:

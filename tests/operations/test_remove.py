@@ -201,3 +201,17 @@ def test_what_a_configuration_says_of_each_layer_follows(tmp_path):
     inputs = {"input_ids": ids, "pixel_values": torch.randn(2, 3, 8, 8)}
     where = "vision_model.encoder.layers.2"
     saved_and_loaded(transformers.CLIPModel(config), where, inputs, tmp_path / "2")
+
+
+def test_a_setting_beside_the_layers_can_be_set_again():
+    """A printed class takes the configuration along where the statements above it set it."""
+    tf = pytest.importorskip("transformers")
+    config = tf.GPT2Config(n_embd=16, n_layer=3, n_head=2, vocab_size=50, n_positions=16)
+    torch.manual_seed(0)
+    model = tf.GPT2LMHeadModel(config).eval()
+    s = Session(model, (torch.randint(0, 50, (2, 5)),), {}, namespace={})
+    s.do("remove", {"where": "transformer.h.2"})
+    s.do("tap", {"nodes": {"transformer.h.0": "low"}, "output": "out"})
+    assert "config.n" in s.code
+    assert any("run twice, the code gives the same" in f.text for f in s.report.findings)
+    assert s.report.ok, str(s.report)

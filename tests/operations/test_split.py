@@ -127,3 +127,31 @@ def test_many_values_cross_nested_borders(depth):
     assert session.report.ok, session.code
     assert torch.equal(tail(*handed_on(tail, head(x))), model(x))
     assert max(map(len, session.code.splitlines())) <= 100
+
+
+class Unread(nn.Module):
+    """An addition whose second operand an edit leaves unread."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.linear(x)
+        z = y.tanh()
+        return y + z
+
+
+def test_what_crosses_and_is_not_read_is_still_one_of_the_values():
+    """Inside a sequence the values cross as one tuple, and its reader takes its own out of it."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 4), Unread()).eval()
+    x = torch.randn(2, 4)
+    session = Session(model, (x,), namespace={})
+    session.do("replace", {"where": {"call": "1.add"}, "new": "nn.Identity()"})
+    session.do("split", {"after": "1.tanh"})
+    value = x
+    for stage in session.build():
+        value = stage(*value) if isinstance(value, tuple) else stage(value)
+    assert torch.equal(value, model[1].linear(model[0](x)))
+    assert session.report.ok, str(session.report)
