@@ -80,7 +80,9 @@ def bypassed(scope: Scope, id: str, source: str) -> Scope:
     return scope.with_(nodes=tuple(n for n in changed.nodes if n.id != id))
 
 
-def returning(scope: Scope, value: Any, fresh: Iterable[str] | None = None) -> Scope:
+def returning(
+    scope: Scope, value: Any, fresh: Iterable[str] | None = None, effects: bool = False
+) -> Scope:
     """The scope whose output is the structure `value` of references, without what is then dead.
 
     Args:
@@ -88,21 +90,23 @@ def returning(scope: Scope, value: Any, fresh: Iterable[str] | None = None) -> S
         value: What it shall return.
         fresh: Ids whose value is meant as it was when it was made: a later write in place does not
             stay for the output's sake. All of `value` by default.
+        effects: Whether what is written into buffers stays, though nothing that is returned needs it.
     """
     out = scope.output
     if out is None:
         raise StepError(f"scope {scope.key!r} has no output: its run failed")
     ids = {r.id for r in iter_refs(value)} if fresh is None else set(fresh)
     told = {**out.facts, "returns": "edited"}  # emission: what was decided later does not matter
-    return without_dead(exchanged(scope, out.with_(args=(value,), facts=told)), ids)
+    return without_dead(exchanged(scope, out.with_(args=(value,), facts=told)), ids, effects)
 
 
-def without_dead(scope: Scope, fresh: Iterable[str] = ()) -> Scope:
+def without_dead(scope: Scope, fresh: Iterable[str] = (), effects: bool = True) -> Scope:
     """The scope without nodes that nothing needs.
 
     Inputs stay. A write in place is alive while what it overwrites is read by someone alive, or came
     from outside; a call of a module is dead when nobody reads it; other impure nodes stay. For values
-    in `fresh` the output does not count as a reader of later writes.
+    in `fresh` the output does not count as a reader of later writes. With `effects` a write into a
+    buffer stays (``self.steps += 1``), whoever reads it.
     """
     early = set(fresh)
     by_id, shared = scope.by_id, _shared(scope)
@@ -112,6 +116,9 @@ def without_dead(scope: Scope, fresh: Iterable[str] = ()) -> Scope:
             users.setdefault(id, set()).add(node.id)
     alive: set[str] = {n.id for n in scope.nodes if n.kind in ("input", "output")}
     alive |= {n.id for n in scope.nodes if n.impure and not n.writes and n.kind != "module"}
+    if effects:
+        read = {n.id for n in scope.nodes if n.kind == "parameter"}
+        alive |= {n.id for n in scope.nodes if n.writes and read & _overwritten(n, shared)}
     while True:
         before = len(alive)
         for node in reversed(scope.nodes):

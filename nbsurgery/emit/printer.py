@@ -390,7 +390,7 @@ class _Body:
             self.open.pop()
             self.depth -= 1
             if self.lines[-1].endswith(":"):
-                self._add("    pass")
+                self.lines.pop()  # what stood in it has gone
             return True
         return False
 

@@ -351,7 +351,7 @@ def _kinds(path: str, what: str) -> str:
     parts = path.split(".")
     if parts[-1] in ("layer", "layers", "blocks", "block", "h") and len(parts) > 1:
         word = {"layer": "layers", "h": "layers", "block": "blocks"}.get(parts[-1], parts[-1])
-        return f"{parts[-2]} {word}"
+        return f"{word} of {'.'.join(parts[:-1])}" if parts[-2].isdigit() else f"{parts[-2]} {word}"
     if parts[-1] in ("layers", "blocks"):
         return parts[-1]
     return f"{what} of {path}"

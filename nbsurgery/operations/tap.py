@@ -113,7 +113,7 @@ class Tap(Operation):
         value = {key: Ref(id) for key, id in picked.items()}
         if keep:
             value[keep] = original
-        changed = rewrite.returning(scope, value, picked.values())
+        changed = rewrite.returning(scope, value, picked.values(), effects=bool(keep))
         names: dict[str, str] = {}
         for key, id in picked.items():
             changed, kept = _protected(changed, step, key, id)

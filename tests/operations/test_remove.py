@@ -215,3 +215,40 @@ def test_a_setting_beside_the_layers_can_be_set_again():
     assert "config.n" in s.code
     assert any("run twice, the code gives the same" in f.text for f in s.report.findings)
     assert s.report.ok, str(s.report)
+
+
+class Counting(nn.Module):
+    """Counts its runs, and keeps a running mean, in buffers that its result does not need."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+        self.register_buffer("runs", torch.zeros(()))
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x):
+        h = self.first(x)
+        self.runs += 1
+        with torch.no_grad():
+            self.mean.mul_(0.9).add_(h.mean(0), alpha=0.1)
+        return self.last(torch.relu(h))
+
+
+@pytest.mark.parametrize(
+    "operation, arguments",
+    [
+        ("remove", {"where": "relu"}),
+        ("tap", {"nodes": {"first": "h"}, "output": "out"}),
+    ],
+)
+def test_what_is_written_into_buffers_stays(operation, arguments):
+    """An edit elsewhere leaves a counter counting."""
+    model, x = Counting().eval(), torch.randn(3, 4)
+    session = Session(model, (x,), {}, namespace={})
+    session.do(operation, arguments)
+    assert session.report.ok, str(session.report)
+    edited = session.build()
+    edited(x)
+    model(x)
+    assert edited.runs == model.runs == 1
+    assert torch.equal(edited.mean, model.mean)

@@ -156,7 +156,7 @@ class Tap(nn.Module):
 model = Tap(model)
 """
     good = examine(text, model, X, claims=claims)
-    has(good, "ok", "1 outputs equal the original's values of 0, bit for bit")
+    has(good, "ok", "the output 'pre' equals the original's value of 0, bit for bit")
     has(good, "ok", "part 'out' equals the original's output, bit for bit")
     bad = examine(text.replace("pre.clone()", "pre"), model, X, claims=claims)
     has(bad, "error", "part 'pre' was to equal the original's value of 0")

@@ -127,7 +127,9 @@ def _judge(claim, output, original, inner, graph: Graph) -> Iterator[Verdict]:
         parts = [(k, difference(_part(output, k), inner[node]), node) for k, node in claim]
         if all(found.equal for _, found, _ in parts):
             names = ", ".join(_name(graph, node) for _, _, node in parts)
-            text = f"{len(parts)} outputs equal the original's values of {names}, bit for bit"
+            many = f"{len(parts)} outputs equal the original's values"
+            one = f"the output {parts[0][0]!r} equals the original's value"
+            text = f"{many if len(parts) > 1 else one} of {names}, bit for bit"
             yield parts[0][1], Finding("ok", text)
             return
         for key, found, node in parts:
