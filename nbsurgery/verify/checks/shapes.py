@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..compare import shapes
 from ..report import Fact, Finding
@@ -14,6 +15,12 @@ def check(subject: Subject) -> Iterator[Fact | Finding]:
     run, original = subject.run, subject.original_run
     after = shapes(run.output)
     before = shapes(original.output) if original.error is None else "cannot run"
+    taken, took = (_entering(*x) for x in (
+        (subject.args, subject.kwargs), (subject.original_args, subject.original_kwargs)
+    ))  # fmt: skip
+    if taken != took:
+        yield Fact("Input", took, taken)
+        yield Finding("info", f"the input is {taken} where it was {took}")
     yield Fact("Output", before, after)
     if run.crossing:
         crossing = "; ".join(map(shapes, run.crossing))
@@ -26,3 +33,7 @@ def check(subject: Subject) -> Iterator[Fact | Finding]:
     now = [g.totals.get("macs") for g in subject.after]
     if macs is not None and now and None not in now:
         yield Fact("MACs", f"{macs:,}", f"{sum(now):,}")
+
+
+def _entering(args: tuple, kwargs: Mapping[str, Any]) -> str:
+    return ", ".join(map(shapes, (*args, *kwargs.values())))
