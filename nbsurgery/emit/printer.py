@@ -620,9 +620,28 @@ class _Class:
             return f'self.register_buffer("{name}", {arg}.{name}{keep})'
         if (items := self._items(name)) is not None:
             return f"self.{name} = nn.ModuleList([{', '.join(items)}])"
+        if keys := self._entries(name):
+            items = ", ".join(f"{quoted(k)}: {arg}.{name}[{quoted(k)}]" for k in keys)
+            return f"self.{name} = nn.ModuleDict({{{items}}})"
         count = self.w.needed_items(name)  # what comes behind would stay as dead weight
         part = "" if count is None else f"[:{count}]"
         return f"self.{name} = {arg}.{name}{part}"
+
+    def _entries(self, name: str) -> list[str]:
+        """The keys of a dict of modules that the text reads, where it does not read all of them."""
+        w, container = self.w, getattr(self.w.module, name, None)
+        if self.form == "sub" or not w.copies or type(container) is not nn.ModuleDict:
+            return []
+        parts = [path.split(".")[1:2] for path in w.used.get(name, ())]
+        if name in self.new or self._made_items_of(name) or not all(parts):
+            return []
+        read = {p[0] for p in parts}
+        known = [k for k in container if k in read]
+        return known if len(known) == len(read) < len(container) else []
+
+    def _made_items_of(self, name: str) -> bool:
+        """Whether the edit makes something inside of a container."""
+        return any(k.startswith(f"{name}.") for k in self.new)
 
     def _made_items(self, name: str) -> dict[int, str]:
         """The items of a list that the edit makes anew, by their number."""

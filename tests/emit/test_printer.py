@@ -337,3 +337,24 @@ def test_a_part_written_in_place_is_one_statement():
     assert "] = h[" not in surgery.code
     assert 'self.options["scale"]["out"]' in surgery.code
     assert torch.equal(surgery.build()(x)["out"], model(x))
+
+
+class TwoHeads(nn.Module):
+    """Heads in a dict of modules."""
+
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleDict({"a": nn.Linear(4, 2), "b": nn.Linear(4, 3)})
+
+    def forward(self, x):
+        return {name: head(x) for name, head in self.heads.items()}
+
+
+def test_a_dict_of_modules_holds_what_is_read():
+    """A head that a cut leaves behind does not stay as dead weight."""
+    model, x = TwoHeads(), torch.randn(2, 4)
+    surgery = nbs.Surgery(model, x)
+    surgery.cut(after="heads.b")
+    assert list(surgery.build().state_dict()) == ["heads.b.weight", "heads.b.bias"]
+    assert torch.equal(surgery.build()(x), model(x)["b"])
+    assert surgery.verify().ok
