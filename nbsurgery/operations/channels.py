@@ -111,16 +111,15 @@ class Widen(_Widths):
             part = _index(row, "", flip)
             if self.outputs and total(self.outputs, 1) > total(self.outputs, 0):
                 copies = ["new.weight.zero_()"]
-            if self.weights == "mean":
+            if self.weights == "mean" and ins > whole:
                 part = _index(row, column, flip)
                 copies.append(f"new.weight{part} = old.weight{part}")
-                if grows:
-                    rest = _index(row, f"{whole}:", flip)
-                    copies.append(f"new.weight{rest} = old.weight{part}.mean({axis}, keepdim=True)")
+                rest = _index(row, f"{whole}:", flip)
+                copies.append(f"new.weight{rest} = old.weight{part}.mean({axis}, keepdim=True)")
             else:
-                value = f"old.weight{part}.sum({axis}, keepdim=True)" + (
-                    f" / {ins}" if ins > 1 else ""
-                )
+                value = f"old.weight{part}.{self.weights}({axis}, keepdim=True)"
+                if self.weights == "sum" and ins > 1:
+                    value += f" / {ins}"
                 if self.weights == "repeat":
                     again = f"torch.arange({ins}) % {whole}"
                     value = f"old.weight{_index(row, again, flip)} * {whole} / {ins}"
@@ -521,8 +520,8 @@ def _comment(draft: Draft, paths: Sequence[str], layer: nn.Module, job: _Job, po
         "sum": "each filter is the sum over the old channels",
         "repeat": f"the old filters repeat, scaled by {old_ins}/{ins}",
     }
-    if added < 0 and policy in ("zero", "mean"):
-        words[policy] = stay
+    if added < 0:
+        words |= {"zero": stay, "mean": "each filter is the mean over the old channels"}
     return f"{old_ins} → {ins} {unit}{both}; {words[policy]}"
 
 

@@ -267,3 +267,17 @@ def test_a_width_that_is_read_as_a_number_promises_nothing():
     s = Session(Counts().eval(), (torch.randn(2, 3, 4, 4),), {}, namespace={})
     changed(s, "a", 6)
     assert not same(s)
+
+
+@pytest.mark.parametrize("weights", ["mean", "sum"])
+def test_fewer_input_channels_by_mean_or_sum(weights):
+    """From colour to grey: one filter of all three, and the comment says which."""
+    torch.manual_seed(0)
+    s = Session(
+        nn.Sequential(nn.Conv2d(3, 4, 3)).eval(), (torch.randn(2, 3, 6, 6),), {}, namespace={}
+    )
+    s.do("channels", {"where": "0", "inputs": 1, "weights": weights})
+    old = s.original[0].weight
+    assert torch.equal(s.build()[0].weight, getattr(old, weights)(1, keepdim=True))
+    assert f"each filter is the {weights} over the old channels" in s.code
+    assert any("run twice, the code gives the same" in f.text for f in s.report.findings)

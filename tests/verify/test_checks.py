@@ -795,3 +795,33 @@ def test_a_write_in_place_that_breaks_training_comes_with_its_cure():
     assert found.cure["arguments"] == {"where": "1", "new": "nn.LeakyReLU(negative_slope=0.2)"}
     session.do(found.cure["operation"], found.cure["arguments"])
     assert session.verify().ok, str(session.verify())
+
+
+class Talkative(nn.Module):
+    """A model with more to it than forward."""
+
+    def __init__(self):
+        super().__init__()
+        self.config = {"size": 4}
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x, labels=None):
+        y = self.linear(x)
+        return y.relu() if labels is None else y - labels
+
+    def generate(self, x):
+        return self(x)
+
+
+def test_what_a_class_of_its_own_lacks_is_told():
+    """Arguments, methods and attributes that go with the old class; nothing where it stays."""
+    session = Session(Talkative().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("tap", {"nodes": {"linear": "y"}})
+    found = [f.text for f in session.report.findings if "a class of its own" in f.text]
+    assert found == [
+        "TalkativeFeatures is a class of its own: of Talkative it lacks 1 argument of forward (labels), "
+        "1 method (generate) and 1 attribute (config)"
+    ]
+    session.undo()
+    session.do("replace", {"where": "linear", "new": "nn.Linear(4, 4)"})
+    assert not any("a class of its own" in f.text for f in session.report.findings)
