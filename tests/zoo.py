@@ -383,7 +383,10 @@ def read(paths):
         with open(path, encoding="utf-8") as file:
             for text in file:
                 line = json.loads(text)
-                found[line["model"]] = {**found.get(line["model"], {}), **line}
+                before = found.get(line["model"], {})
+                if "failed" in before and "failed" not in line:
+                    before = {}
+                found[line["model"]] = {**before, **line}
     return list(found.values())
 
 
