@@ -169,19 +169,14 @@ class Bulk(Edit):
             ]
         if self.was is not None:
             lines += _still_was(place, place.spelled(self.paths[0]), self.paths[0], self.was)
+        each = f"for name in ({', '.join(quoted(p) for p in self.paths)}):"
+        which = ""
         if self.cls is not None:
             place.need(*class_imports(self.cls))
-            value = place.made(self, "module")
-            return [
-                *lines,
-                f"for name, module in list({place.variable}.named_modules()):",
-                f"    if isinstance(module, {spell(self.cls)}):",
-                *(f"        {line}" for line in self._put(place, value, "module")),
-            ]
-        lines.append(f"for name in ({', '.join(quoted(p) for p in self.paths)}):")
-        which = "" if len(lines[-1]) <= _WIDTH else selected(place.model, self.paths)
+            which = f"isinstance(module, {spell(self.cls)})"
+        elif len(each) > _WIDTH:
+            which = selected(place.model, self.paths)
         if which:
-            lines.pop()
             if which.startswith("re."):
                 place.need("import re")
             value = place.made(self, "module")
@@ -191,6 +186,7 @@ class Bulk(Edit):
                 f"    if {which}:",
                 *(f"        {line}" for line in self._put(place, value, "module")),
             ]
+        lines.append(each)
         if "old" in self.new.free or self.keep:
             lines.append(f"    old = {place.variable}.get_submodule(name)")
         value = place.made(self, "old")

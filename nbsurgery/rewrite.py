@@ -46,6 +46,14 @@ def position(scope: Scope, id: str) -> int:
     raise StepError(f"{id!r} is not (or no longer) part of scope {scope.key or 'the root'!r}")
 
 
+def position_after(scope: Scope, id: str) -> int:
+    """Where a new node stands that reads node `id`: behind it, and behind all inputs."""
+    index = position(scope, id) + 1
+    while scope.nodes[index : index + 1] and scope.nodes[index].kind == "input":
+        index += 1
+    return index
+
+
 def placed(scope: Scope, node: Node, index: int) -> Scope:
     """The scope with `node` at position `index`."""
     return scope.with_(nodes=(*scope.nodes[:index], node, *scope.nodes[index:]))
@@ -53,13 +61,19 @@ def placed(scope: Scope, node: Node, index: int) -> Scope:
 
 def insert_after(scope: Scope, anchor: str, node: Node) -> Scope:
     """Put `node`, which reads `anchor`, behind it: whoever read the anchor later reads the new node."""
-    index = position(scope, anchor)
-    while scope.nodes[index].kind == "input" and scope.nodes[index + 1 : index + 2]:
-        if scope.nodes[index + 1].kind != "input":  # inputs stay together at the front
-            break
-        index += 1
-    users = [n.id for n in scope.nodes[index + 1 :] if anchor in n.refs]
-    return placed(reading(scope, anchor, node.id, only=users), node, index + 1)
+    index = position_after(scope, anchor)
+    users = [n.id for n in scope.nodes[index:] if anchor in n.refs]
+    return placed(reading(scope, anchor, node.id, only=users), node, index)
+
+
+def kept(scope: Scope, id: str, clone: str, step: int) -> Scope:
+    """The scope with a clone of the value of node `id`, under the id `clone`, made at once."""
+    node = scope.by_id[id]
+    made = Node(
+        clone, scope.key, "method", f"{node.name}.clone", "clone", "clone", (Ref(id),),
+        outputs=node.outputs[:1], step=step,
+    )  # fmt: skip
+    return placed(scope, made, position_after(scope, id))
 
 
 def insert_before(scope: Scope, user: str, source: str, node: Node) -> Scope:

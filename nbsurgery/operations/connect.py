@@ -216,15 +216,8 @@ def _kept(scope: Scope, step: int, value: Ref, into: Node) -> tuple[Scope, Ref]:
     writer = rewrite.overwritten_later(scope, value.id)
     if writer is None or rewrite.position(scope, writer.id) >= rewrite.position(scope, into.id):
         return scope, value
-    node = scope.by_id[value.id]
-    clone = Node(
-        f"@{step}#kept", scope.key, "method", f"{node.name}.clone", "clone", "clone", (value,),
-        outputs=node.outputs[:1], step=step,
-    )  # fmt: skip
-    at = rewrite.position(scope, value.id) + 1
-    while scope.nodes[at].kind == "input":
-        at += 1
-    return rewrite.placed(scope, clone, at), Ref(clone.id)
+    clone = f"@{step}#kept"
+    return rewrite.kept(scope, value.id, clone, step), Ref(clone)
 
 
 def projection(a: tuple[int, ...], b: tuple[int, ...]) -> str | None:

@@ -184,10 +184,7 @@ def _with_heads(
         head = Node(
             f"@{step}#{attr}", scope.key, "module", attr, type(made).__name__, attr, (Ref(id),), step=step
         )  # fmt: skip
-        at = rewrite.position(scope, id) + 1
-        while scope.nodes[at].kind == "input":  # inputs stay together at the front
-            at += 1
-        scope = rewrite.placed(scope, head, at)
+        scope = rewrite.placed(scope, head, rewrite.position_after(scope, id))
         new[attr] = NewModule(expr, suffix_for(draft, made, place_of(draft, node)), is_moded(made))
         draft.made[attr] = made
         picked[key] = head.id
@@ -253,18 +250,10 @@ def _protected(scope: Scope, step: int, key: str, id: str) -> tuple[Scope, str]:
     """A value that a later node overwrites in place is kept as a clone, made before that happens."""
     if rewrite.overwritten_later(scope, id) is None:
         return scope, id
-    node = scope.by_id[id]
-    clone = Node(
-        f"@{step}#{key}", scope.key, "method", f"{node.name}.clone", "clone", "clone", (Ref(id),),
-        outputs=node.outputs[:1], step=step,
-    )  # fmt: skip
-    out = scope.output
-    value = {k: (Ref(clone.id) if k == key else v) for k, v in out.args[0].items()}
+    clone, out = f"@{step}#{key}", scope.output
+    value = {k: (Ref(clone) if k == key else v) for k, v in out.args[0].items()}
     changed = rewrite.exchanged(scope, out.with_(args=(value,)))
-    at = rewrite.position(changed, id)
-    while changed.nodes[at + 1].kind == "input":
-        at += 1
-    return rewrite.placed(changed, clone, at + 1), clone.id
+    return rewrite.kept(changed, id, clone, step), clone
 
 
 def _listed(names: list[str]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from torch import nn
 
 from ..report import Finding
-from ..subject import Subject, counted
+from ..subject import Subject, counted, listed
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -18,7 +18,14 @@ def check(subject: Subject) -> Iterator[Finding]:
     old, new = subject.original, subject.built.modules[0]
     if isinstance(new, type(old)):
         return
-    arguments = [] if _open(new) else [n for n in _arguments(old) if n not in _arguments(new)]
+    taken = _parameters(new)
+    swallows = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+    named = [
+        n
+        for n, p in _parameters(old).items()
+        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    ]
+    arguments = [] if swallows or not taken else [n for n in named if n not in taken]
     known = {*dir(nn.Module), *dir(new)}
     methods = [n for n in dir(type(old)) if n not in known and not n.startswith("_")]
     settings = [n for n in vars(old) if n not in known and not n.startswith("_")]
@@ -35,7 +42,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             "info",
             f"{type(new).__name__} is a class of its own: of {type(old).__name__} it lacks "
-            + " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts),
+            + listed(parts),
         )
 
 
@@ -47,18 +54,9 @@ def _first(names: list[str]) -> list[str]:
     return sorted(names, key=lambda n: _KNOWN.index(n) if n in _KNOWN else len(_KNOWN))
 
 
-def _arguments(module: nn.Module) -> list[str]:
+def _parameters(module: nn.Module) -> Mapping[str, inspect.Parameter]:
+    """What a forward takes; nothing where it does not tell."""
     try:
-        found = inspect.signature(module.forward).parameters.values()
+        return inspect.signature(module.forward).parameters
     except (TypeError, ValueError):
-        return []
-    return [p.name for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-
-
-def _open(module: nn.Module) -> bool:
-    """Whether a forward takes any argument by name."""
-    try:
-        found = inspect.signature(module.forward).parameters.values()
-    except (TypeError, ValueError):
-        return True
-    return any(p.kind is p.VAR_KEYWORD for p in found)
+        return {}
