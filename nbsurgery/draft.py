@@ -8,7 +8,7 @@ holds no torch state of the person: `model` is the session's own structural copy
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -511,6 +511,11 @@ def ordinal(k: int, n: int | None = None) -> str:
         return "last"
     words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
     return words[k - 1] if k <= len(words) else f"{k}th"
+
+
+def conjoined(names: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
 
 
 def number(n: int) -> str:

@@ -11,7 +11,7 @@ from torch import nn
 
 from ..claims import SameOutput
 from ..coupling import Coupled, coupled
-from ..draft import Draft, is_head
+from ..draft import Draft, conjoined, is_head
 from ..edits import Assign, Bulk, Edit, Place
 from ..errors import StepError, an
 from ..expression import parse
@@ -485,7 +485,7 @@ def _both(path: str, first: Pieces, second: Pieces) -> Pieces:
 def _named(paths: Sequence[str]) -> str:
     if len(paths) > 3:
         return f"{len(paths)} layers ({paths[0]} … {paths[-1]})"
-    return ", ".join(paths[:-1]) + " and " + paths[-1] if len(paths) > 1 else paths[0]
+    return conjoined(paths)
 
 
 def _comment(draft: Draft, paths: Sequence[str], layer: nn.Module, job: _Job, policy: str) -> str:

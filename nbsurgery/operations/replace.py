@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from .. import rewrite
-from ..draft import Draft, call_in_scope, describe, is_head, local_name, number, ordinal
+from ..draft import Draft, call_in_scope, conjoined, describe, is_head, local_name, number, ordinal
 from ..edits import Assign, Bulk, NewModule, bulk_comment
 from ..errors import StepError, an
 from ..expression import Expression, parse, printed
@@ -152,7 +152,9 @@ class Replace(Operation):
             was = draft.model.get_submodule(target.path)
         comment = f"{target.path}: {_what_changes(was, expr, made, unit)}"
         if kept:
-            comment = f"{target.path}: {type(old).__name__} → {expr.short}, keeps its {_and(kept)}"
+            comment = (
+                f"{target.path}: {type(old).__name__} → {expr.short}, keeps its {conjoined(kept)}"
+            )
         if len(target.nodes) > 1:
             comment += f"; {len(target.nodes)} calls change"
         draft.assign(
@@ -189,7 +191,7 @@ class Replace(Operation):
         kept = _kept(paths[0], first, made) if keep else []
         comment = bulk_comment(paths, cls, expr, calls)
         if kept:
-            comment += f"; {_and(kept)} kept"
+            comment += f"; {conjoined(kept)} kept"
         bulk = Bulk(
             step, comment, paths, expr, cls, suffix_for(draft, made, paths[0]), is_moded(made),
             nests(expr, made, first), bool(kept), _was(expr, made, first), calls,
@@ -221,10 +223,6 @@ def _kept(path: str, old: nn.Module, made: nn.Module) -> list[str]:
             f"{type(old).__name__}; there is nothing to keep"
         )
     return both
-
-
-def _and(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def _without_cell(draft: Draft, step: int, node: Node, kind: str) -> None:

@@ -9,7 +9,7 @@ from torch import nn
 
 from .. import rewrite
 from ..claims import OutputsEqual, PartEqualsOutput
-from ..draft import Draft
+from ..draft import Draft, conjoined
 from ..edits import NewModule
 from ..errors import StepError
 from ..graph import Node, Ref, Scope
@@ -259,7 +259,7 @@ def _protected(scope: Scope, step: int, key: str, id: str) -> tuple[Scope, str]:
 def _listed(names: list[str]) -> str:
     if len(names) > 3:
         return f"{names[0]} … {names[-1]}"
-    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
+    return conjoined(names)
 
 
 def _meaning(draft: Draft, names: list[Any]) -> str:
