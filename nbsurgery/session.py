@@ -9,8 +9,10 @@ import difflib
 import functools
 import itertools
 import json
+import math
 import numbers
 import sys
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,6 +140,8 @@ class Session:
         self._past: list[tuple[Step, ...]] = []
         self._future: list[tuple[Step, ...]] = []
         self._state = self._fold(())
+        # what was found to fit the selections made since the steps are as they are
+        self._tried: tuple[State, dict[tuple[str, ...], list]] = (self._state, {})
 
     def _captured(self, model: nn.Module) -> tuple[Graph, str | None]:
         """The annotated graph; where the model itself fails, what ran before and the error in words."""
@@ -682,19 +686,40 @@ class Session:
         graph = self._state.draft.graph
         return name in graph.by_name or name in graph.scopes
 
-    def offers(self, names: Sequence[str]) -> list[dict]:
-        """The operations that fit a selection, with their forms."""
+    def offers(self, names: Sequence[str], seconds: float = math.inf) -> list[dict]:
+        """The operations that fit a selection, with their forms.
+
+        Args:
+            names: The selection, in names of the picture.
+            seconds: Time to find out which of them can be made as offered. What is not tried by then
+                is marked ``"pending"``; the next call goes on with it. Nothing is tried twice.
+        """
         if self.failure is not None:
             return []  # do and preview say why
         nodes = self.nodes(names)
-        offers = []
+        if self._tried[0] is not self._state:
+            self._tried = (self._state, {})
+        known = self._tried[1].setdefault(tuple(n.id for n in nodes), [])
+        if not known:
+            known += [(offer, True) for offer in self._offered(nodes)]
+        end = time.monotonic() + seconds
+        few_first = sorted(range(len(known)), key=lambda i: known[i][0].count)
+        for i in [i for i in few_first if known[i][1]]:
+            known[i] = (self._fitting(known[i][0]), False)
+            if time.monotonic() > end:
+                break
+        known[:] = [(offer, pending) for offer, pending in known if offer is not None]
+        return [{**o.to_dict(), "pending": True} if wait else o.to_dict() for o, wait in known]
+
+    def _offered(self, nodes: list[Node]) -> list[Offer]:
+        """What every operation offers on some nodes, untried."""
+        offers: list[Offer] = []
         for operation in OPERATIONS.values():
             try:
                 with _internal(f"offering {operation.name}"):
-                    found = operation.offers(self._state.draft, nodes)
+                    offers += operation.offers(self._state.draft, nodes)
             except SurgeryError:
                 continue  # it makes no sense on this selection
-            offers += [o.to_dict() for o in map(self._fitting, found) if o is not None]
         return offers
 
     def _fitting(self, offer: Offer) -> Offer | None:

@@ -24,6 +24,7 @@ _STATIC = pathlib.Path(__file__).parent / "static"
 
 # What only looks is answered at once, also while a cell runs; all else waits until no cell does.
 _LOOKING = ("toggle", "expand_to", "facts", "find", "view", "stop_verify")
+_SOON = 0.1  # s, after which an answer comes with what could be tried until then
 _drawing = threading.RLock()  # of all widgets: two threads may look and edit at the same time
 
 
@@ -195,7 +196,7 @@ class Surgery(anywidget.AnyWidget):
             "toggle": self._ask_toggle,
             "expand_to": self._ask_expand_to,
             "facts": lambda names: scenery.facts(*self._session.models[self._view], names),
-            "offers": lambda names: scenery.plain(self._session.offers(names)),
+            "offers": lambda names: scenery.plain(self._session.offers(names, _SOON)),
             "preview": lambda operation, arguments, uid=None: scenery.plain(
                 self._session.preview(operation, arguments, uid)
             ),

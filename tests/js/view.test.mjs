@@ -106,6 +106,48 @@ test("the offers of an old selection go at once", async () => {
   close();
 });
 
+test("what is still being tried cannot be pressed; the buttons stay where they are", async () => {
+  const CUT = { ...OFFER, operation: "cut", label: "Cut" };
+  const parts = [
+    [{ ...OFFER, pending: true }, { ...CUT, pending: true }],
+    [OFFER, { ...CUT, pending: true }],
+    [OFFER],
+  ];
+  let go = () => {};
+  const { model, $, $$, close } = setup({
+    offers: () => new Promise((done) => {
+      go = () => done(parts.shift());
+    }),
+  });
+  click($('[data-name="b"]'));
+  await soon(60);
+  go();
+  await soon(5);
+  const [replace] = $$(".nbs-offer");
+  assert.deepEqual($$(".nbs-offer").map((b) => b.disabled), [true, true]);
+  go();
+  await soon(5);
+  assert.deepEqual($$(".nbs-offer").map((b) => b.disabled), [false, true]);
+  go();
+  await soon(5);
+  assert.deepEqual($$(".nbs-offer"), [replace]);
+  assert.equal(methods(model).filter((m) => m === "offers").length, 3);
+  close();
+});
+
+test("after an edit the offers of the model before it are gone until the new ones are there", async () => {
+  const { model, $, close } = setup();
+  click($('[data-name="b"]'));
+  await soon(60);
+  assert.ok($(".nbs-offer"));
+  model.set("steps", TWO);
+  assert.equal($(".nbs-offer"), null);
+  assert.match($(".nbs-menu").textContent, /Trying/);
+  await soon(60);
+  assert.ok($(".nbs-offer"));
+  close();
+});
+
 test("the sign of a module opens it, a double click too", async () => {
   const { model, $, close } = setup();
   click($(".nbs-box .nbs-chip"));

@@ -347,3 +347,26 @@ def test_an_offer_as_it_opens_does_what_it_says(name):
             assert said["places"], offer
             if "until" not in offer["arguments"]:  # how many places that are is found out then
                 assert said["count"] == offer["count"], offer
+
+
+def test_offers_come_in_parts_and_nothing_is_tried_twice(monkeypatch):
+    model, args, kwargs = zoo.build("resnet18")
+    session = Session(model, args, kwargs, namespace={})
+    tried, fitting = [], Session._fitting
+
+    def spy(self, offer):
+        tried.append(offer.label)
+        return fitting(self, offer)
+
+    monkeypatch.setattr(Session, "_fitting", spy)
+    parts = [session.offers(["layer1.0.conv1"], seconds=0)]
+    while any(o.get("pending") for o in parts[-1]):
+        parts.append(session.offers(["layer1.0.conv1"], seconds=0))
+    labels = [[o["label"] for o in part] for part in parts]
+    assert len(parts) > 5 and len(tried) == len(labels[0]) == len(set(labels[0]))
+    assert all(label in labels[0] for part in labels for label in part)
+    assert parts[-1] == session.offers(["layer1.0.conv1"]) and len(tried) == len(set(tried))
+    assert parts[-1] == Session(model, args, kwargs, namespace={}).offers(["layer1.0.conv1"])
+    tried.clear()
+    session.do("remove", {"where": "layer1.0.relu"})
+    assert session.offers(["layer1.0.conv1"]) and tried  # of another model

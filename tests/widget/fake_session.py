@@ -256,7 +256,7 @@ class FakeSession:
             "facts": [{"label": "Parameters", "before": "11,689,512", "after": "11,181,642"}],
         }
 
-    def offers(self, names):
+    def offers(self, names, seconds=0):
         if not names:
             return []
         return [

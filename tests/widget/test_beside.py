@@ -161,7 +161,7 @@ def test_what_another_thread_asks_for_is_done_where_cells_run(run, fake, monkeyp
     """JupyterLab hears widgets in a thread of its own; while a cell runs nothing but looking is done."""
     here, seen, offers = [], [], fake._session.offers
     monkeypatch.setattr(
-        fake._session, "offers", lambda n: seen.append(threading.current_thread()) or offers(n)
+        fake._session, "offers", lambda n, _: seen.append(threading.current_thread()) or offers(n)
     )
 
     def thread():

@@ -1036,6 +1036,8 @@ var MAKERS = { text: text2, code, int, choice, bool, node };
 
 // src/menu.js
 var PAUSE = 250;
+var keyOf = (offer) => `${offer.operation}
+${offer.label}`;
 var Menu = class {
   /**
    * @param {import("./types.js").View} view
@@ -1047,6 +1049,7 @@ var Menu = class {
     this.parts = parts2;
     this.el = h("section", { class: "nbs-menu", "aria-label": "Operations" });
     this.offers = [];
+    this.buttons = /* @__PURE__ */ new Map();
     this.form = null;
     this.names = [];
     this.wanted = false;
@@ -1056,34 +1059,39 @@ var Menu = class {
     return this.form !== null;
   }
   /**
+   * Shows what can be done; while some of it is still being tried, the same buttons are told how that ends.
    * @param {import("./types.js").Offer[]} offers
    * @param {string[]} names
    */
   show(offers, names) {
     const same = names.length === this.names.length && names.every((name, i) => name === this.names[i]);
+    const more = same && this.offers.length > 0 && this.buttons.size > 0;
     this.offers = offers;
     this.names = names;
-    if (!(this.isOpen && same)) this.close();
-    if (this.wanted && offers.length) this.focus();
-    this.wanted = false;
+    if (more) this.#update();
+    else if (!(this.isOpen && same)) this.close();
+    if (this.wanted && offers.some((offer) => !offer.pending)) this.focus();
+    if (!offers.some((offer) => offer.pending)) this.wanted = false;
   }
   /** The offers of an old selection must not be taken for those of the new one. */
   wait() {
     this.#end();
+    this.stale();
+  }
+  /** Those of the model before an edit are no longer true; a form that is being filled in stays. */
+  stale() {
     this.offers = [];
     this.wanted = false;
-    this.#list();
-    this.el.append(h("p", { class: "nbs-muted nbs-trying" }, "Trying what can be done here …"));
-    this.el.hidden = false;
+    if (!this.isOpen) this.#list(true);
   }
   close() {
     this.#end();
-    this.#list();
+    this.#list(this.view.root.dataset.asking !== void 0);
   }
   focus() {
     const first = (
       /** @type {HTMLElement | null} */
-      this.el.querySelector("button")
+      this.el.querySelector("button:not(:disabled)")
     );
     if (first) first.focus();
     else this.wanted = true;
@@ -1093,28 +1101,49 @@ var Menu = class {
     this.form = null;
     this.parts.mark([]);
   }
-  #list() {
+  /** @param {boolean} asking whether an answer is on its way */
+  #list(asking) {
     const groups = /* @__PURE__ */ new Map();
     for (const offer of this.offers) {
       const name = offer.group || "Edit";
       groups.set(name, [...groups.get(name) ?? [], offer]);
     }
+    this.buttons = new Map(this.offers.map((offer) => [keyOf(offer), this.#button(offer)]));
     this.el.replaceChildren(...[...groups].map(([name, offers]) => h(
       "div",
       { class: "nbs-offers" },
       h("h4", {}, name),
-      h("div", { class: "nbs-buttons" }, ...offers.map((offer) => this.#button(offer)))
+      h("div", { class: "nbs-buttons" }, ...offers.map((offer) => this.buttons.get(keyOf(offer))))
     )));
-    this.el.hidden = this.offers.length === 0;
+    if (asking && !this.offers.length)
+      this.el.append(h("p", { class: "nbs-muted nbs-trying" }, "Trying what can be done here …"));
+    this.el.hidden = !this.el.childElementCount;
+  }
+  /** What has been tried can be pressed, or goes. */
+  #update() {
+    const offers = new Map(this.offers.map((offer) => [keyOf(offer), offer]));
+    for (const [key, made] of this.buttons) {
+      const offer = offers.get(key);
+      if (offer) made.disabled = offer.pending ?? false;
+      else {
+        const row = made.closest(".nbs-offers");
+        made.remove();
+        if (!row?.querySelector("button")) row?.remove();
+        this.buttons.delete(key);
+      }
+    }
+    if (!this.isOpen) this.el.hidden = !this.offers.length;
   }
   /** @param {import("./types.js").Offer} offer */
   #button(offer) {
+    const key = keyOf(offer);
     const made = button({
       label: offer.label,
       title: offer.note || void 0,
       class: "nbs-offer",
-      click: () => this.open(offer),
-      signal: this.view.signal
+      click: () => this.open(this.offers.find((one) => keyOf(one) === key) ?? offer),
+      signal: this.view.signal,
+      disabled: offer.pending
     });
     if ((offer.count ?? 1) > 1) made.append(h("span", { class: "nbs-count" }, String(offer.count)));
     return made;
@@ -1358,13 +1387,23 @@ var Panel = class {
       clearTimeout(late);
       this.facts.classList.remove("nbs-stale");
       const past = this.view.model.get("_view") === "before";
-      const offers = !past ? await this.view.ask("offers", { names }) : [];
-      if (mine !== this.asked) return;
       this.hint.textContent = !names.length ? "Click a layer to see what can be done with it." : past ? "This is the model as it was. Switch to After to edit." : "";
       this.hint.hidden = !this.hint.textContent;
-      this.parts.offers(offers, names);
+      let offers = (
+        /** @type {import("./types.js").Offer[]} */
+        []
+      );
+      do {
+        if (!past) offers = await this.view.ask("offers", { names });
+        if (mine !== this.asked) return;
+        const trying = offers.some((offer) => offer.pending);
+        if (!trying) delete this.view.root.dataset.asking;
+        this.parts.offers(offers, names);
+        if (!trying) break;
+      } while (!this.view.signal.aborted);
     } catch (error) {
       if (mine !== this.asked || this.view.signal.aborted) return;
+      delete this.view.root.dataset.asking;
       this.parts.offers([], names);
       if (
         /** @type {any} */
@@ -2641,6 +2680,7 @@ function open(model, el) {
       steps.draw();
       report.draw();
       fold();
+      menu.stale();
       panel.show(selection.names);
     }],
     ["change:_can", () => steps.draw()],

@@ -6,6 +6,9 @@ import { form } from "./forms.js";
 
 const PAUSE = 250; // ms of quiet before a preview is asked for
 
+/** What stays the same of an offer while it is being tried. @param {import("./types.js").Offer} offer */
+const keyOf = (offer) => `${offer.operation}\n${offer.label}`;
+
 export class Menu {
   /**
    * @param {import("./types.js").View} view
@@ -18,6 +21,8 @@ export class Menu {
     this.el = h("section", { class: "nbs-menu", "aria-label": "Operations" });
     /** @type {import("./types.js").Offer[]} */
     this.offers = [];
+    /** @type {Map<string, HTMLButtonElement>} */
+    this.buttons = new Map();
     /** @type {AbortController | null} */
     this.form = null;
     /** @type {string[]} */
@@ -31,35 +36,41 @@ export class Menu {
   }
 
   /**
+   * Shows what can be done; while some of it is still being tried, the same buttons are told how that ends.
    * @param {import("./types.js").Offer[]} offers
    * @param {string[]} names
    */
   show(offers, names) {
     const same = names.length === this.names.length && names.every((name, i) => name === this.names[i]);
+    const more = same && this.offers.length > 0 && this.buttons.size > 0;
     this.offers = offers;
     this.names = names;
-    if (!(this.isOpen && same)) this.close(); // what a person has begun to fill in stays
-    if (this.wanted && offers.length) this.focus();
-    this.wanted = false;
+    if (more) this.#update(); // no button moves away from under a press
+    else if (!(this.isOpen && same)) this.close(); // what a person has begun to fill in stays
+    if (this.wanted && offers.some((offer) => !offer.pending)) this.focus();
+    if (!offers.some((offer) => offer.pending)) this.wanted = false;
   }
 
   /** The offers of an old selection must not be taken for those of the new one. */
   wait() {
     this.#end();
+    this.stale();
+  }
+
+  /** Those of the model before an edit are no longer true; a form that is being filled in stays. */
+  stale() {
     this.offers = [];
     this.wanted = false;
-    this.#list();
-    this.el.append(h("p", { class: "nbs-muted nbs-trying" }, "Trying what can be done here …"));
-    this.el.hidden = false;
+    if (!this.isOpen) this.#list(true);
   }
 
   close() {
     this.#end();
-    this.#list();
+    this.#list(this.view.root.dataset.asking !== undefined);
   }
 
   focus() {
-    const first = /** @type {HTMLElement | null} */ (this.el.querySelector("button"));
+    const first = /** @type {HTMLElement | null} */ (this.el.querySelector("button:not(:disabled)"));
     if (first) first.focus();
     else this.wanted = true;
   }
@@ -70,28 +81,50 @@ export class Menu {
     this.parts.mark([]);
   }
 
-  #list() {
+  /** @param {boolean} asking whether an answer is on its way */
+  #list(asking) {
     /** @type {Map<string, import("./types.js").Offer[]>} */
     const groups = new Map();
     for (const offer of this.offers) {
       const name = offer.group || "Edit";
       groups.set(name, [...(groups.get(name) ?? []), offer]);
     }
+    this.buttons = new Map(this.offers.map((offer) => [keyOf(offer), this.#button(offer)]));
     this.el.replaceChildren(...[...groups].map(([name, offers]) =>
       h("div", { class: "nbs-offers" },
         h("h4", {}, name),
-        h("div", { class: "nbs-buttons" }, ...offers.map((offer) => this.#button(offer))))));
-    this.el.hidden = this.offers.length === 0;
+        h("div", { class: "nbs-buttons" }, ...offers.map((offer) => this.buttons.get(keyOf(offer)))))));
+    if (asking && !this.offers.length)
+      this.el.append(h("p", { class: "nbs-muted nbs-trying" }, "Trying what can be done here …"));
+    this.el.hidden = !this.el.childElementCount;
+  }
+
+  /** What has been tried can be pressed, or goes. */
+  #update() {
+    const offers = new Map(this.offers.map((offer) => [keyOf(offer), offer]));
+    for (const [key, made] of this.buttons) {
+      const offer = offers.get(key);
+      if (offer) made.disabled = offer.pending ?? false;
+      else {
+        const row = made.closest(".nbs-offers");
+        made.remove();
+        if (!row?.querySelector("button")) row?.remove();
+        this.buttons.delete(key);
+      }
+    }
+    if (!this.isOpen) this.el.hidden = !this.offers.length;
   }
 
   /** @param {import("./types.js").Offer} offer */
   #button(offer) {
+    const key = keyOf(offer);
     const made = button({
       label: offer.label,
       title: offer.note || undefined,
       class: "nbs-offer",
-      click: () => this.open(offer),
+      click: () => this.open(this.offers.find((one) => keyOf(one) === key) ?? offer),
       signal: this.view.signal,
+      disabled: offer.pending,
     });
     if ((offer.count ?? 1) > 1) made.append(h("span", { class: "nbs-count" }, String(offer.count)));
     return made;

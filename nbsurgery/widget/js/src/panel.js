@@ -43,14 +43,21 @@ export class Panel {
       clearTimeout(late); // what can be done may have to wait for a cell at work; what is known need not
       this.facts.classList.remove("nbs-stale");
       const past = this.view.model.get("_view") === "before";
-      const offers = !past ? await this.view.ask("offers", { names }) : [];
-      if (mine !== this.asked) return;
       this.hint.textContent = !names.length ? "Click a layer to see what can be done with it."
         : past ? "This is the model as it was. Switch to After to edit." : "";
       this.hint.hidden = !this.hint.textContent;
-      this.parts.offers(offers, names);
+      let offers = /** @type {import("./types.js").Offer[]} */ ([]);
+      do { // an answer comes soon, with what could be tried until then
+        if (!past) offers = await this.view.ask("offers", { names });
+        if (mine !== this.asked) return;
+        const trying = offers.some((offer) => offer.pending);
+        if (!trying) delete this.view.root.dataset.asking;
+        this.parts.offers(offers, names);
+        if (!trying) break;
+      } while (!this.view.signal.aborted);
     } catch (error) {
       if (mine !== this.asked || this.view.signal.aborted) return;
+      delete this.view.root.dataset.asking;
       this.parts.offers([], names);
       if (/** @type {any} */ (error).type === "KernelGone") return; // the banner says it, the facts stay
       const title = names.length === 1 ? names[0] : `${names.length} selected`;

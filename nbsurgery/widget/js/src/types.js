@@ -32,7 +32,8 @@
  * @typedef {{name: string, label?: string, type: string, default?: any, choices?: any[] | null,
  *   help?: string}} Field
  * @typedef {{operation: string, label: string, group?: string, fields?: Field[], count?: number,
- *   note?: string, arguments?: Record<string, any>, uid?: any}} Offer  Of a step that is there, if it has a uid.
+ *   note?: string, arguments?: Record<string, any>, pending?: boolean,
+ *   uid?: any}} Offer  Still being tried, if it is pending. Of a step that is there, if it has a uid.
  * @typedef {{uid: any, operation: string, text: string, detail?: string, enabled: boolean,
  *   state: "ok" | "off" | "failed", reason?: string}} Step
  * @typedef {{severity: "ok" | "info" | "warning" | "error", text: string, cure?: any}} Finding

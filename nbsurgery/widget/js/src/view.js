@@ -283,6 +283,7 @@ export function open(model, el) {
       steps.draw();
       report.draw();
       fold();
+      menu.stale();
       panel.show(selection.names);
     }],
     ["change:_can", () => steps.draw()],
