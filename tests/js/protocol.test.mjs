@@ -52,8 +52,26 @@ test("the first answer after a loss takes the word back", async () => {
   const model = widget({}, null, { x: 1 });
   const said = [];
   const link = connect(model, { onGone: (state) => said.push(state) });
+  const { send } = model;
+  model.send = () => { throw new Error("Cannot send"); };
+  await assert.rejects(link.ask("x"), { type: "KernelGone" });
+  model.send = send;
   await link.ask("x");
-  assert.deepEqual(said, [false]);
+  assert.deepEqual(said, [true, false]);
+});
+
+test("when the host has lost the kernel, what waits ends and nothing more is sent", async () => {
+  const model = widget({}, null, { x: 1 });
+  const said = [];
+  const link = connect(model, { onGone: (state) => said.push(state) });
+  const waiting = link.ask("silence");
+  link.lose(true);
+  await assert.rejects(waiting, { type: "KernelGone" });
+  await assert.rejects(link.ask("x"), { type: "KernelGone" });
+  assert.equal(model.sent.length, 1);
+  link.lose(false);
+  assert.equal(await link.ask("x"), 1);
+  assert.deepEqual(said, [true, false]);
 });
 
 test("closing ends what waits and hears no more", async () => {

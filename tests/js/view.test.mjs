@@ -148,6 +148,30 @@ test("after an edit the offers of the model before it are gone until the new one
   close();
 });
 
+test("a restart of the kernel is told before anything is asked, and greys what needs it", async () => {
+  const { model, manager, $, close } = setup();
+  click($('[data-name="b"]'));
+  await soon(60);
+  const whole = { comm_live: false };
+  manager.get_model = async () => whole;
+  model.emit("comm_live_update");
+  await soon(5);
+  assert.match($(".nbs-banner").textContent, /restarted.*run the cells up to this one again/);
+  assert.equal($(".nbs-banner").hidden, false);
+  assert.equal($(".nbs-offer"), null);
+  assert.ok($(".nbs-root").classList.contains("nbs-gone"));
+  const sent = model.sent.length;
+  click($('[data-name="a"]'));
+  await soon(60);
+  assert.equal(model.sent.length, sent);
+  whole.comm_live = true; // it was the connection only
+  model.emit("comm_live_update");
+  await soon(60);
+  assert.ok($(".nbs-banner").hidden && $(".nbs-offer"));
+  close();
+  assert.deepEqual(model.handlers.get("comm_live_update"), []);
+});
+
 test("the sign of a module opens it, a double click too", async () => {
   const { model, $, close } = setup();
   click($(".nbs-box .nbs-chip"));

@@ -207,6 +207,30 @@ function watchTheme(changed, signal) {
   signal.addEventListener("abort", () => observer.disconnect());
   globalThis.matchMedia?.("(prefers-color-scheme: dark)").addEventListener?.("change", changed, { signal });
 }
+var ENDED = ["restarting", "autorestarting", "terminating", "dead"];
+function watchKernel(model, told, signal) {
+  const manager = model.widget_manager;
+  const session = manager?.context?.sessionContext;
+  const onStatus = (_, status) => {
+    if (ENDED.includes(status)) told(true);
+  };
+  const onKernel = (_, { oldValue, newValue }) => {
+    if (oldValue && oldValue.id !== newValue?.id) told(true);
+  };
+  session?.statusChanged?.connect(onStatus);
+  session?.kernelChanged?.connect(onKernel);
+  const onLive = async () => {
+    const whole = await Promise.resolve(manager?.get_model?.(model.get("_widget_id"))).catch(() => null);
+    if (!signal.aborted && typeof whole?.comm_live === "boolean") told(!whole.comm_live);
+  };
+  model.on("comm_live_update", onLive);
+  onLive();
+  signal.addEventListener("abort", () => {
+    session?.statusChanged?.disconnect(onStatus);
+    session?.kernelChanged?.disconnect(onKernel);
+    model.off("comm_live_update", onLive);
+  });
+}
 
 // src/python.js
 var KEYWORDS = new Set(
@@ -1468,15 +1492,28 @@ var RequestError = class extends Error {
     this.type = type;
   }
 };
-var GONE = "The kernel does not know this picture any more (was it restarted?). Run its cell again to go on; the picture and the code stay readable.";
+var GONE = "The kernel was restarted or has ended: run the cells up to this one again to go on. The code stays and can be emitted.";
 function connect(model, events = {}) {
   let last = 0;
   const waiting = /* @__PURE__ */ new Map();
   const tag = Math.random().toString(36).slice(2, 8);
   let slow = 0;
+  let lost = false;
+  let gone = false;
+  function tell(now) {
+    if (now !== gone) events.onGone?.(gone = now);
+  }
+  function lose(now) {
+    lost = now;
+    tell(now);
+    if (lost) for (const { drop } of [...waiting.values()]) drop();
+  }
   function hear(message) {
     const [from, number] = String(message?.id ?? "").split(":");
-    if (from === tag) waiting.get(Number(number))?.done(message);
+    if (from !== tag) return;
+    lost = false;
+    tell(false);
+    waiting.get(Number(number))?.done(message);
   }
   model.on("msg:custom", hear);
   function ask(method, params = {}, options = {}) {
@@ -1500,32 +1537,38 @@ function connect(model, events = {}) {
         if (told && --slow === 0) events.onSlow?.(false);
         settle();
       }
+      const drop = () => finish(() => reject(new RequestError(GONE, "KernelGone")));
       waiting.set(number, {
+        drop,
         done: (reply) => finish(() => {
-          events.onGone?.(false);
           if (reply.ok) resolve(reply.result);
           else reject(new RequestError(reply.error?.message ?? "unknown error", reply.error?.type ?? ""));
         })
       });
       events.onCount?.(waiting.size);
-      const gone = () => {
+      const failed = () => {
         if (!waiting.has(number)) return;
-        events.onGone?.(true);
-        finish(() => reject(new RequestError(GONE, "KernelGone")));
+        tell(true);
+        drop();
       };
+      if (lost) {
+        drop();
+        return;
+      }
       try {
         const sent = (
           /** @type {any} */
           model.send({ id: `${tag}:${number}`, method, params })
         );
-        if (typeof sent?.catch === "function") sent.catch(gone);
+        if (typeof sent?.catch === "function") sent.catch(failed);
       } catch {
-        gone();
+        failed();
       }
     });
   }
   return {
     ask,
+    lose,
     close() {
       model.off("msg:custom", hear);
       for (const { done } of [...waiting.values()])
@@ -2460,17 +2503,28 @@ function open(model, el) {
     /** @type {any} */
     0
   );
+  let slow = false;
+  let gone = false;
   const link = connect(model, {
     onCount: (waiting) => {
       root.dataset.waiting = String(waiting);
     },
-    onSlow: (slow) => showBanner(slow ? "The kernel is at work; this waits for it." : "", "info"),
-    onGone: (gone) => showBanner(gone ? "The kernel does not know this picture any more. Run its cell again to go on; the code stays and can be emitted." : "", "error")
+    onSlow: (now) => {
+      slow = now;
+      announce();
+    },
+    onGone: (now) => {
+      gone = now;
+      announce();
+      if (gone) menu.show([], []);
+      else panel.show(selection.names);
+    }
   });
-  function showBanner(text3, kind) {
-    banner.textContent = text3;
-    banner.hidden = text3 === "";
-    banner.dataset.kind = kind;
+  function announce() {
+    banner.textContent = gone ? GONE : slow ? "The kernel is at work; this waits for it." : "";
+    banner.hidden = banner.textContent === "";
+    banner.dataset.kind = gone ? "error" : "info";
+    root.classList.toggle("nbs-gone", gone);
   }
   const view = {
     model,
@@ -2704,6 +2758,7 @@ function open(model, el) {
   }
   dress();
   watchTheme(dress, signal);
+  watchKernel(model, link.lose, signal);
   fold();
   note();
   paint();

@@ -203,3 +203,38 @@ export function watchTheme(changed, signal) {
   globalThis.matchMedia?.("(prefers-color-scheme: dark)")
     .addEventListener?.("change", changed, { signal });
 }
+
+const ENDED = ["restarting", "autorestarting", "terminating", "dead"];
+
+/**
+ * Calls back when the kernel that made a widget is no longer there, and when it is heard of again. JupyterLab
+ * goes on showing a widget after a restart and says so nowhere.
+ * @param {Model} model
+ * @param {(lost: boolean) => void} told
+ * @param {AbortSignal} signal
+ */
+export function watchKernel(model, told, signal) {
+  const manager = model.widget_manager;
+  const session = manager?.context?.sessionContext;
+  /** @param {any} _ @param {string} status */
+  const onStatus = (_, status) => {
+    if (ENDED.includes(status)) told(true);
+  };
+  /** @param {any} _ @param {any} change */
+  const onKernel = (_, { oldValue, newValue }) => {
+    if (oldValue && oldValue.id !== newValue?.id) told(true);
+  };
+  session?.statusChanged?.connect(onStatus);
+  session?.kernelChanged?.connect(onKernel);
+  const onLive = async () => {
+    const whole = await Promise.resolve(manager?.get_model?.(model.get("_widget_id"))).catch(() => null);
+    if (!signal.aborted && typeof whole?.comm_live === "boolean") told(!whole.comm_live);
+  };
+  model.on("comm_live_update", onLive);
+  onLive();
+  signal.addEventListener("abort", () => {
+    session?.statusChanged?.disconnect(onStatus);
+    session?.kernelChanged?.disconnect(onKernel);
+    model.off("comm_live_update", onLive);
+  });
+}

@@ -15,9 +15,8 @@ export class RequestError extends Error {
   }
 }
 
-const GONE =
-  "The kernel does not know this picture any more (was it restarted?). " +
-  "Run its cell again to go on; the picture and the code stay readable.";
+export const GONE =
+  "The kernel was restarted or has ended: run the cells up to this one again to go on. The code stays and can be emitted.";
 
 /**
  * @param {import("./types.js").Model} model
@@ -26,15 +25,32 @@ const GONE =
  */
 export function connect(model, events = {}) {
   let last = 0;
-  /** @type {Map<number, {done: (reply: any) => void}>} */
+  /** @type {Map<number, {done: (reply: any) => void, drop: () => void}>} */
   const waiting = new Map();
   const tag = Math.random().toString(36).slice(2, 8); // two views of one widget hear the same replies
   let slow = 0;
+  let lost = false; // the host says so: nobody is there to answer
+  let gone = false; // as far as is known
+
+  /** @param {boolean} now */
+  function tell(now) {
+    if (now !== gone) events.onGone?.(gone = now);
+  }
+
+  /** @param {boolean} now */
+  function lose(now) {
+    lost = now;
+    tell(now);
+    if (lost) for (const { drop } of [...waiting.values()]) drop();
+  }
 
   /** @param {any} message */
   function hear(message) {
     const [from, number] = String(message?.id ?? "").split(":");
-    if (from === tag) waiting.get(Number(number))?.done(message);
+    if (from !== tag) return;
+    lost = false;
+    tell(false);
+    waiting.get(Number(number))?.done(message);
   }
   model.on("msg:custom", hear);
 
@@ -66,31 +82,37 @@ export function connect(model, events = {}) {
         if (told && --slow === 0) events.onSlow?.(false);
         settle();
       }
+      const drop = () => finish(() => reject(new RequestError(GONE, "KernelGone")));
       waiting.set(number, {
+        drop,
         done: (reply) =>
           finish(() => {
-            events.onGone?.(false);
             if (reply.ok) resolve(reply.result);
             else reject(new RequestError(reply.error?.message ?? "unknown error", reply.error?.type ?? ""));
           }),
       });
       events.onCount?.(waiting.size);
-      const gone = () => {
+      const failed = () => {
         if (!waiting.has(number)) return;
-        events.onGone?.(true);
-        finish(() => reject(new RequestError(GONE, "KernelGone")));
+        tell(true);
+        drop();
       };
+      if (lost) {
+        drop();
+        return;
+      }
       try {
         const sent = /** @type {any} */ (model.send({ id: `${tag}:${number}`, method, params }));
-        if (typeof sent?.catch === "function") sent.catch(gone);
+        if (typeof sent?.catch === "function") sent.catch(failed);
       } catch {
-        gone();
+        failed();
       }
     });
   }
 
   return {
     ask,
+    lose,
     close() {
       model.off("msg:custom", hear);
       for (const { done } of [...waiting.values()])

@@ -5,13 +5,13 @@ import { Code } from "./code.js";
 import { button, h, icon } from "./dom.js";
 import { Camera } from "./gestures.js";
 import { help } from "./help.js";
-import { isDark, watchTheme } from "./host.js";
+import { isDark, watchKernel, watchTheme } from "./host.js";
 import { listenToKeys } from "./keyboard.js";
 import { legend } from "./legend.js";
 import { Menu } from "./menu.js";
 import { Minimap } from "./minimap.js";
 import { Panel } from "./panel.js";
-import { connect } from "./protocol.js";
+import { connect, GONE } from "./protocol.js";
 import { Report } from "./report.js";
 import { Painter } from "./scene.js";
 import { Selection } from "./selection.js";
@@ -42,20 +42,29 @@ export function open(model, el) {
 
   let working = 0;
   let toasting = /** @type {any} */ (0);
+  let slow = false;
+  let gone = false;
   const link = connect(model, {
     onCount: (waiting) => {
       root.dataset.waiting = String(waiting);
     },
-    onSlow: (slow) => showBanner(slow ? "The kernel is at work; this waits for it." : "", "info"),
-    onGone: (gone) => showBanner(gone
-      ? "The kernel does not know this picture any more. Run its cell again to go on; the code stays and can be emitted."
-      : "", "error"),
+    onSlow: (now) => {
+      slow = now;
+      announce();
+    },
+    onGone: (now) => {
+      gone = now;
+      announce();
+      if (gone) menu.show([], []);
+      else panel.show(selection.names);
+    },
   });
-  /** @param {string} text @param {string} kind */
-  function showBanner(text, kind) {
-    banner.textContent = text;
-    banner.hidden = text === "";
-    banner.dataset.kind = kind;
+
+  function announce() {
+    banner.textContent = gone ? GONE : slow ? "The kernel is at work; this waits for it." : "";
+    banner.hidden = banner.textContent === "";
+    banner.dataset.kind = gone ? "error" : "info";
+    root.classList.toggle("nbs-gone", gone);
   }
 
   /** @type {import("./types.js").View} */
@@ -310,6 +319,7 @@ export function open(model, el) {
 
   dress();
   watchTheme(dress, signal);
+  watchKernel(model, link.lose, signal);
   fold();
   note();
   paint();
