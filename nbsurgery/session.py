@@ -24,6 +24,7 @@ from torch import nn
 from . import forms, regions, verify
 from .annotate import annotate
 from .capture import capture, replay
+from .consequence import consequence
 from .draft import Draft
 from .emit.statements import EMPTY, Style, emit
 from .errors import (
@@ -752,7 +753,7 @@ class Session:
         return True
 
     def preview(self, operation: str, arguments: Mapping[str, Any], uid: int | None = None) -> dict:
-        """What a step would change, without making it: places and their count.
+        """What a step would change, without making it: places, their count, and what goes in words.
 
         Args:
             operation: What is to be done.
@@ -779,6 +780,9 @@ class Session:
         text = f"{count} place" + ("s" if count != 1 else "")
         if calls > count:
             text += f", {calls} calls"
+        with _internal(step.text):
+            said = consequence(before, trial)
+        text += f": {said}" if said else ""
         places = [call_name(before.graph, n.id) for n in nodes]
         return {"count": count, "calls": calls, "text": text, "places": places}
 

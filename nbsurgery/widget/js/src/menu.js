@@ -165,7 +165,7 @@ export class Menu {
       } catch (error) {
         if (signal.aborted || mine !== asked) return;
         const { message } = /** @type {Error} */ (error);
-        preview.textContent = first ? message : "";
+        preview.textContent = "";
         this.parts.mark([]);
         if (!first) fail(message);
       }
