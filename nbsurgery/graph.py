@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from . import places
+
 KINDS = ("input", "module", "function", "method", "parameter", "constant", "output")
 _EMPTY: Mapping = MappingProxyType({})
 
@@ -52,6 +54,11 @@ class Frame:
     line: int
     code: Any
     position: tuple[int | None, int | None, int | None, int | None]
+
+    @property
+    def place(self) -> str:
+        """What people call the line: ``"resnet.py:102"``, ``"cell [3], line 27"``."""
+        return places.place(self.file, self.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +185,8 @@ class Specialisation:
 
     ``kind`` is one of ``bool``, ``int``, ``compare``, ``range``, ``iterate``, ``training``, ``dtype``,
     ``constant``, ``none``; ``expression`` reads like the source, ``value`` is what it gave, ``source``
-    is ``"net.py:31"``, ``node`` the id of the node that computed it, where there is one.
+    is ``"net.py:31"``, ``node`` the id of the node that computed it, where there is one, ``frame`` the
+    line of `source`.
     """
 
     kind: str
@@ -187,6 +195,7 @@ class Specialisation:
     source: str
     scope: str
     node: str | None = None
+    frame: Frame | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -68,5 +67,5 @@ def _differences(a: Any, b: Any) -> Iterator[tuple[Any, Any]]:
 
 def _told(kind: str, expression: str, value: Any, node: Node) -> Specialisation:
     frame = node.frames[-1] if node.frames else None
-    source = f"{os.path.basename(frame.file)}:{frame.line}" if frame else ""
-    return Specialisation(kind, expression, value, source, node.scope, node.id)
+    source = frame.place if frame else ""
+    return Specialisation(kind, expression, value, source, node.scope, node.id, frame)

@@ -179,12 +179,9 @@ def _statement(code: CodeType, line: int) -> ast.stmt | None:
     return found
 
 
-def place(raw: tuple) -> str:
-    """``"net.py:31"`` of the innermost author's frame, or an empty string."""
-    if not raw:
-        return ""
-    frame = _resolve(raw[-1])
-    return f"{os.path.basename(frame.file)}:{frame.line}"
+def innermost(raw: tuple) -> Frame | None:
+    """The innermost of the author's frames."""
+    return _resolve(raw[-1]) if raw else None
 
 
 def text(raw: tuple) -> str:

@@ -186,8 +186,9 @@ def _specialisations(tape):
     for kind, expression, value, where, scope, node in tape.decisions:
         if expression is None:
             expression = _expression(where) or _spell(steps, node, kind)
-        source = frames.place(where)
-        yield Specialisation(kind, expression, plain(value), source, scope, node)
+        frame = frames.innermost(where)
+        source = frame.place if frame is not None else ""
+        yield Specialisation(kind, expression, plain(value), source, scope, node, frame)
 
 
 def _expression(where) -> str:

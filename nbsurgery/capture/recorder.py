@@ -362,8 +362,8 @@ class Tape:
     def place(self, scope: OpenScope, where: tuple) -> None:
         """Fill ``{where}`` in a fresh reason."""
         if scope.opaque and "{where}" in scope.opaque:
-            place = frames.place(where)
-            scope.opaque = scope.opaque.replace("{where}", place or "it")
+            frame = frames.innermost(where)
+            scope.opaque = scope.opaque.replace("{where}", frame.place if frame else "it")
 
     def decision(self, kind: str, number: Symbol, value: Any) -> None:
         """Python asked a tracked number for its value."""

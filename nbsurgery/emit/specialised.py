@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import inspect
 import operator
-import os
 import types
 from collections.abc import Container
 from dataclasses import dataclass
@@ -135,8 +134,7 @@ def _indifferent(writer: Writer, decision: Specialisation, place: _Place | None)
 
 
 def _place(writer: Writer, decision: Specialisation) -> _Place | None:
-    name, _, line = decision.source.rpartition(":")
-    if not line.isdigit():
+    if decision.frame is None:
         return None
     files = [n.frames[-1].file for n in writer.nodes if n.frames]
     files += [f.file for n in writer.nodes for f in n.frames]
@@ -147,11 +145,10 @@ def _place(writer: Writer, decision: Specialisation) -> _Place | None:
         files.append(inspect.getsourcefile(type(writer.module)))
     except (TypeError, OSError):  # a class of the notebook has no file
         pass
-    for filename in files:
-        if filename and os.path.basename(filename) == os.path.basename(name):
-            file = source.file(filename)
-            return None if file is None else _Place(file, int(line))
-    return None
+    if decision.frame.file not in files:
+        return None
+    file = source.file(decision.frame.file)
+    return None if file is None else _Place(file, decision.frame.line)
 
 
 def _is_check(place: _Place) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import os
 from collections import Counter
 from typing import Any
 
@@ -229,4 +228,4 @@ def _source(node: Node) -> dict[str, str] | None:
         return None
     frame = node.frames[-1]
     line = linecache.getline(frame.file, frame.line).strip()
-    return {"place": f"{os.path.basename(frame.file)}:{frame.line}", "line": line}
+    return {"place": frame.place, "line": line}

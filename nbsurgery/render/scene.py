@@ -362,8 +362,7 @@ class _Composer:
         if node.calls > 1:
             lines.append(f"call {node.call} of {node.calls}")
         if node.frames:
-            last = node.frames[-1]
-            lines.append(f"{last.file.replace(chr(92), '/').rpartition('/')[2]}:{last.line}")
+            lines.append(node.frames[-1].place)
         return "\n".join(lines)
 
     # -- layout ---------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -117,11 +116,10 @@ class Node:
 
     @property
     def source(self) -> str | None:
-        """Where the call stands: ``"resnet.py:102"``."""
+        """Where the call stands: ``"resnet.py:102"``, ``"cell [3], line 27"``."""
         if not self._node.frames:
             return None
-        frame = self._node.frames[-1]
-        return f"{os.path.basename(frame.file)}:{frame.line}"
+        return self._node.frames[-1].place
 
     def upstream(self, of: Any) -> tuple[Node | Scope, ...]:
         """Find the nearest producers of a class.
