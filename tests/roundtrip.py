@@ -241,10 +241,12 @@ def check(model, args, kwargs=None, *, graph, others=(), train=True, form="copy"
 class Counter(nn.Module):
     """An identity that counts its calls."""
 
-    calls = 0
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
 
     def forward(self, x):
-        Counter.calls += 1
+        self.calls += 1
         return x
 
 
@@ -255,24 +257,28 @@ def identity(module: nn.Module, cls: type):
     module.__class__ = cls
     module.add_module("extra_", Counter())
     try:
-        yield
+        yield module.extra_
     finally:
         module.__class__ = was
         del module._modules["extra_"]
 
 
 def identities(model, args, kwargs=None, *, graph, others=(), train=True) -> list[Row]:
-    """Splice an identity behind every operation of every scope, one at a time, and compare."""
+    """Splice an identity behind every operation of every scope, and compare.
+
+    Different scopes get theirs in one run; where that run isn't exact, each is run by itself.
+    """
     runs = cases(model, args, kwargs or {}, others, train)
     copies = {case.label: case.model(model) for case in runs}
-    rows = []
+    rows: list[Row] = []
+    rounds: dict[int, list[tuple[Row, str, type]]] = collections.defaultdict(list)
     seen = set()
     for scope in graph.scopes.values():
         module = model.get_submodule(scope.path)
         if scope.path in seen or isinstance(module, nn.Sequential):
             continue
         seen.add(scope.path)
-        prefix = scope.path + "." if scope.path else ""
+        done = 0
         for node in scope.nodes:
             if node.glue or node.kind not in ("module", "function", "method") or not node.outputs:
                 continue
@@ -281,31 +287,49 @@ def identities(model, args, kwargs=None, *, graph, others=(), train=True) -> lis
             seen.add((scope.type, node.frames))
             row = Row(node.id, scope.type)
             rows.append(row)
-            new = Node("@1#0", scope.key, "module", "extra", "Identity", prefix + "extra_",
-                       (Ref(node.id),), outputs=node.outputs, step=1)  # fmt: skip
-            try:
-                edited = rewrite.insert_after(scope, node.id, new)
-                cls = load(row, splice(graph, edited, module, name="Printed", new={"extra_": ""}))
-            except EmissionError as error:
-                row.refused = str(error)
-                continue
-            except Exception as error:  # noqa: BLE001 - a crash is a finding too
-                row.found["splice"] = f"crash: {type(error).__name__}: {error}"
-                continue
-            row.ran = [case.label for case in runs]
-            for case in runs:
-                Counter.calls = 0
-                try:
-                    with identity(copies[case.label].get_submodule(scope.path), cls):
-                        out, _ = run(copies[case.label], case.args, case.kwargs)
-                    found = difference(case.expected[0], out)
-                except Exception as error:  # noqa: BLE001
-                    found = f"{type(error).__name__}: {str(error)[:160]}"
-                if not found and case.label == "same" and not Counter.calls:
-                    found = "the identity was never called"
-                if found:
-                    row.found[case.label] = found
+            if cls := _with_identity(graph, scope, node, module, row):
+                rounds[done].append((row, scope.path, cls))
+                row.ran = [case.label for case in runs]
+                done += 1
+    for together in rounds.values():
+        for case in runs:
+            if any(_run_with(copies[case.label], case, together)):
+                for one in together:
+                    for found in _run_with(copies[case.label], case, [one]):
+                        if found:
+                            one[0].found[case.label] = found
     return rows
+
+
+def _with_identity(graph, scope, node: Node, module: nn.Module, row: Row) -> type | None:
+    """The class with an identity behind one operation; the row says why there is none."""
+    prefix = scope.path + "." if scope.path else ""
+    new = Node("@1#0", scope.key, "module", "extra", "Identity", prefix + "extra_",
+               (Ref(node.id),), outputs=node.outputs, step=1)  # fmt: skip
+    try:
+        edited = rewrite.insert_after(scope, node.id, new)
+        return load(row, splice(graph, edited, module, name="Printed", new={"extra_": ""}))
+    except EmissionError as error:
+        row.refused = str(error)
+    except Exception as error:  # noqa: BLE001 - a crash is a finding too
+        row.found["splice"] = f"crash: {type(error).__name__}: {error}"
+    return None
+
+
+def _run_with(model: nn.Module, case: Case, changed: list[tuple[Row, str, type]]):
+    """What went wrong with each of the changed classes in one run; ``None`` where nothing did."""
+    found = None
+    with contextlib.ExitStack() as stack:
+        counters = [
+            stack.enter_context(identity(model.get_submodule(path), cls))
+            for _, path, cls in changed
+        ]
+        try:
+            found = difference(case.expected[0], run(model, case.args, case.kwargs)[0])
+        except Exception as error:  # noqa: BLE001 - what the text raises is the finding
+            found = f"{type(error).__name__}: {str(error)[:160]}"
+    never = "the identity was never called" if case.label == "same" else None
+    return [found or (None if counter.calls else never) for counter in counters]
 
 
 # ------------------------------------------------------------------ the sweep
