@@ -220,6 +220,12 @@ def own_methods(cls: type) -> dict[types.CodeType, tuple[str, types.FunctionType
     return found
 
 
+def defined(cls: type, name: str) -> tuple[type, object]:
+    """The class that defines an attribute, and what stands there."""
+    owner = next((c for c in cls.__mro__ if name in vars(c)), cls)
+    return owner, vars(owner).get(name)
+
+
 @functools.lru_cache(1024)
 def function_def(code: types.CodeType) -> ast.FunctionDef | None:
     """The ``def`` that a code object was compiled from."""

@@ -290,6 +290,45 @@ def mild(x):
 ACTIVATIONS = {"mild": mild, "hard": torch.sign}
 
 
+class Loops(nn.Module):
+    """Loops of every kind: counted, zipped, nested, with a helper, a comprehension, a part skipped."""
+
+    depth = 3
+
+    def __init__(self):
+        super().__init__()
+        self.lins = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.norms = nn.ModuleList(nn.LayerNorm(4) for _ in range(3))
+
+    def forward(self, x):
+        outs = []
+        for lin, norm in zip(self.lins, self.norms, strict=True):
+            if lin is self.lins[1]:
+                x = torch.sin(x)
+            x = self.step(lin(x), norm)
+            outs.append(x.neg())
+        for index, lin in enumerate(self.lins, 1):
+            x = x + lin(x) * index
+            for _ in range(self.depth):
+                x += torch.tanh(x)
+        parts = [lin(out) for lin, out in zip(self.lins, outs, strict=True)]
+        return x + torch.stack(parts).mean(0)
+
+    def step(self, x, norm):
+        return torch.relu(norm(x))
+
+
+class Items(nn.Module):
+    """A loop over what comes in: how often it turns is the caller's choice."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.stack([self.lin(item) for item in x])
+
+
 def _image(batch):
     return (torch.randn(batch, 3, 8, 8),)
 
@@ -320,4 +359,6 @@ MODELS = {
     "Context": (Context, _vector),
     "Hidden": (Hidden, _vector),
     "Helpers": (Helpers, _vector),
+    "Loops": (Loops, _vector),
+    "Items": (Items, _vector),
 }

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
-import operator
 import sys
 import textwrap
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from torch import nn
@@ -21,11 +20,22 @@ from ..paths import quoted
 from . import format
 from .expressions import Writer
 from .printer import Printed
+from .turns import (
+    Turn,
+    Turns,
+    around,
+    counted_by,
+    flat,
+    free_index,
+    from_zero,
+    header,
+    is_item_of_twin,
+)
 
 _ATOMS = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List)
+# Around a whole expression: a conditional one needs no parentheses there.
+_HOLDERS = (ast.Assign, ast.AugAssign, ast.Return, ast.keyword, ast.List, ast.Tuple, ast.ListComp)
 _EVERY_CHILD = ("children", "named_children", "_modules")
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_SCOPES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,7 @@ def splice(
         EmissionError: The edit is something else, or a place can't be spliced; the message says why.
     """
     writer = Writer(base, base.scopes[scope.key], module, new, base)
+    writer.load([n.with_(frames=flat(n.frames)) for n in writer.nodes])
     if new:
         _joins_nothing(writer)
     before = base.scopes[scope.key].with_(nodes=tuple(writer.nodes))
@@ -83,7 +94,8 @@ def splice(
         raise writer.refuse("nothing in it was changed")
     methods: dict[tuple, _Method] = {}
     for change in found:
-        _method_of(writer, change.node, methods).apply(change)
+        method, turns = _method_of(writer, change.node, methods)
+        method.apply(change, turns)
     edited = [method for method in methods.values() if method.edits]
     texts = [method.text() for method in edited]
     head = [f"class {name}({writer.refer(type(module))}):"]
@@ -258,34 +270,41 @@ def _fed(anchor: Node, attributes, readers, writer: Writer) -> Change:
 # ------------------------------------------------------------------ one method
 
 
-def _method_of(writer: Writer, node: Node, methods: dict) -> _Method:
-    """The text that holds the operation: a method, or a copy of a helper for the one call of it.
+def _method_of(writer: Writer, node: Node, methods: dict) -> tuple[_Method, list[Turn]]:
+    """The text that holds the operation, and the turns of the loops around it there.
 
-    A function, a static method or a method that is called at several places is copied into the class
-    under a name of its own, and the call that leads to the operation calls the copy.
+    The text is a method, or a copy of a helper for the one call of it: a function, a static method or
+    a method that is called at several places is copied into the class under a name of its own, and
+    the call that leads to the operation calls the copy.
     """
     if node.kind == "input":
         code = getattr(type(writer.module).forward, "__code__", None)
         if (code,) not in methods:
             methods[code,] = _Method(writer, code)
-        return methods[code,]
+        return methods[code,], []
     frames = node.frames
     if not frames:
         raise writer.refuse(f"where {node.name} is written is not known")
     depth = _overridable(writer, node)
+    found = Turns(writer)
+    turns = found.of(node, depth)
+    for frame, here in zip(frames[depth:], turns, strict=True):
+        if not all(found.fixed(frame, turn.loop) for turn in here):
+            raise writer.refuse(f"{node.name} stands in a loop over what the module is given")
     code = frames[depth].code
     if (code,) not in methods:
         methods[code,] = _Method(writer, code)
     method = methods[code,]
     for i in range(depth + 1, len(frames)):
-        key = (frames[:i], frames[i].code)
+        key = (frames[:i], *(t for here in turns[: i - depth] for t in here), frames[i].code)
         if key not in methods:
-            methods[key] = method.helper(frames[i - 1], frames[i].code, methods.values())
+            before = turns[i - 1 - depth]
+            methods[key] = method.helper(frames[i - 1], frames[i].code, methods.values(), before)
         method = methods[key]
     same = [n for n in writer.nodes if n.frames == frames and n.kind != "parameter"]
-    if sum(not _is_item_of_twin(n, writer) for n in same) > 1:
+    if not any(turns) and sum(not is_item_of_twin(n, writer) for n in same) > 1:
         raise writer.refuse(f"the place of {node.name} runs several times")
-    return method
+    return method, turns[-1]
 
 
 def _overridable(writer: Writer, node: Node) -> int:
@@ -303,19 +322,21 @@ def _overridable(writer: Writer, node: Node) -> int:
             for n in nodes
             if len(n.frames) > depth and n.frames[depth].code is code
         }
-        if len(stacks) == 1 and not isinstance(
-            _plain(writer.module, own[code][0])[1], staticmethod
-        ):
+        static = isinstance(source.defined(type(writer.module), own[code][0])[1], staticmethod)
+        if len(stacks) == 1 and not static and not _again(node.frames[:depth], own):
             return depth
     if found:
         raise writer.refuse(f"the place of {node.name} runs several times")
     raise writer.refuse("the place lies inside a function, not in a method of its class")
 
 
-def _plain(module: nn.Module, name: str) -> tuple[type, object]:
-    """The class that defines an attribute of the module, and what stands there."""
-    owner = next((c for c in type(module).__mro__ if name in vars(c)), type(module))
-    return owner, vars(owner).get(name)
+def _again(frames: tuple[Frame, ...], own: Container) -> bool:
+    """Whether one of the calls that lead to a place stands in a loop of the class."""
+    for frame in frames:
+        file, written = source.expression(frame) if frame.code in own else (None, None)
+        if written is not None and around(file, written):
+            return True
+    return False
 
 
 def _one_meaning(writer: Writer) -> None:
@@ -340,7 +361,7 @@ class _Method:
         if found is None:
             raise writer.refuse("the place lies inside a function, not in a method of its class")
         self.name, self.function = found
-        self.owner, plain = _plain(module, self.name)
+        self.owner, plain = source.defined(type(module), self.name)
         if isinstance(plain, (staticmethod, classmethod, property)):
             raise writer.refuse(f"{self.name} is no plain method")
         if self.name in module.__dict__ or _unwrapped(plain) is not self.function:
@@ -364,16 +385,21 @@ class _Method:
         self.me = code.co_varnames[0] if self.bound else "self"
         # (start, end, rank, text); rank orders insertions at one place
         self.edits: list[tuple] = []
+        self.doubled: list[
+            tuple
+        ] = []  # what stands in the text twice, for this turn and the others
+        self.indices: dict[ast.AST, tuple[str, int]] = {}  # loop → what counts its turns
         self.cleaned = False
 
     # ---- helpers
 
-    def helper(self, frame: Frame, code: types.CodeType, others: Iterable[_Method]) -> _Method:
+    def helper(
+        self, frame: Frame, code: types.CodeType, others: Iterable[_Method], turns: list[Turn]
+    ) -> _Method:
         """A copy of what is called at a place of this text, and the call of the copy there."""
         file, call = source.expression(frame)
         if file is not self.file or not isinstance(call, ast.Call):
             raise self.w.refuse(f"how {code.co_name} is called is not known")
-        self._in_no_loop(call, code.co_name)
         made = object.__new__(_Method)
         made.w, made.code, made.owner = self.w, code, self.owner
         made.function, made.bound, guard = self._called(call, code)
@@ -383,13 +409,20 @@ class _Method:
             raise self.w.refuse(f"{name} has a variable `self` of its own")
         if made.definition.decorator_list and made.bound:
             raise self.w.refuse(f"{name} is decorated")
-        static = isinstance(_plain(self.w.module, name)[1], staticmethod)
-        alone = static and self._runs_here_alone(frame, code)
+        static = isinstance(source.defined(type(self.w.module), name)[1], staticmethod)
+        alone = static and not turns and self._runs_here_alone(frame, code)
         taken = {*dir(self.w.module), *(m.name for m in others)} - ({name} if alone else set())
         made.name = rewrite.unique_name(name, taken)
-        if not alone:
+        if turns:
+            old = self._applied(_range(call.func), ())
+            self._instead(
+                _range(call.func), f"({self.me}.{made.name} if {self._when(turns)} else {old})"
+            )
+        elif not alone:
             self._put(_range(call.func), f"{self.me}.{made.name}")
         if guard:
+            if turns:
+                raise self.w.refuse(f"a variable of a loop holds {name}")
             self._guard(call, guard)
         return made
 
@@ -402,7 +435,7 @@ class _Method:
         func, module = call.func, self.w.module
         own = source.own_methods(type(module)).get(code)
         if own is not None and isinstance(func, ast.Attribute):
-            plain = _plain(module, own[0])[1]
+            plain = source.defined(type(module), own[0])[1]
             mine = isinstance(func.value, ast.Name) and func.value.id == self.me
             known = func.attr == own[0] and own[0] not in module.__dict__
             if mine and known and isinstance(plain, (staticmethod, types.FunctionType)):
@@ -450,17 +483,7 @@ class _Method:
             raise self.w.refuse(f"the expression of {node.name} is not known")
         if isinstance(getattr(written, "ctx", None), (ast.Store, ast.Del)):
             raise self.w.refuse(f"{node.name} is the unpacking of an assignment")
-        self._in_no_loop(written, node.name)
         return written
-
-    def _in_no_loop(self, written: ast.AST, name: str) -> None:
-        around = written
-        while around is not None and around is not self.definition:
-            if isinstance(around, _SCOPES):
-                raise self.w.refuse(f"{name} stands in a comprehension or lambda")
-            if isinstance(around, _LOOPS):
-                raise self.w.refuse(f"{name} stands in a loop")
-            around = self.file.parent.get(around)
 
     def _alone(self, statement: ast.stmt) -> bool:
         """Whether the statement has its lines for itself."""
@@ -470,12 +493,90 @@ class _Method:
 
     # ---- edits
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: Change, turns: list[Turn]) -> None:
+        """Make a change, in these turns of the loops around it only."""
         if change.kind == "insert" and change.node.kind == "input":
             self._insert_on_input(change)
             return
         written = self._expression(change.node)
+        when = self._when(turns)
+        name = self._variable(change.node, written) if change.kind == "insert" else None
+        if name is not None:
+            self._behind(self.file.statement(written), name, change.attributes, when)
+            return
+        before, self.edits = self.edits, []
         getattr(self, f"_{change.kind}")(change, written)
+        before, self.edits = self.edits, before
+        if when:
+            self._sometimes(written, before, when)
+        else:
+            self.edits += before
+
+    def _when(self, turns: list[Turn]) -> str:
+        """The test for the turns of loops; the loops are made to count."""
+        tests = []
+        for turn in turns:
+            if turn.loop not in self.indices:
+                self.indices[turn.loop] = counted_by(turn.loop) or (self._count(turn.loop), 0)
+            name, start = self.indices[turn.loop]
+            tests.append(f"{name} == {start + turn.number}")
+        return " and ".join(tests)
+
+    def _count(self, loop: ast.AST) -> str:
+        """Let a loop count its turns: ``for i, layer in enumerate(self.layers)``."""
+        name = free_index(self.definition, {name for name, _ in self.indices.values()})
+        target, items = header(loop)
+        (start, stop), (first, last) = _range(target), _range(items)
+        if ast.unparse(target) == "_" and from_zero(items):
+            self._put((start, stop), name)
+            return name
+        several = isinstance(target, ast.Tuple) and not self._applied((start, stop), ()).startswith(
+            "("
+        )
+        self.edits.append((start, start, 0, f"{name}, (" if several else f"{name}, "))
+        if several:
+            self.edits.append((stop, stop, 0, ")"))
+        self.edits.append((first, first, -(10**6), "enumerate("))
+        self.edits.append((last, last, 10**6, ")"))
+        return name
+
+    def _sometimes(self, written: ast.AST, edits: list[tuple], when: str) -> None:
+        """Put edits into a text that is run in some turns only; in the others it stays as it was."""
+        where = _range(written)
+        inside = all(where[0] <= e[0] and e[1] <= where[1] for e in edits)
+        if inside and isinstance(written, ast.expr):
+            text = f"{self._applied(where, edits)} if {when} else {self._applied(where, ())}"
+            parent = self.file.parent.get(written)
+            bare = isinstance(parent, _HOLDERS) or (
+                isinstance(parent, ast.Call) and written in parent.args
+            )
+            self._instead(where, text if bare else f"({text})")
+            return
+        statement = self.file.statement(written)
+        if not self._alone(statement):
+            raise self.w.refuse("several statements stand on one line")
+        where = _range(statement)
+        old = self._applied(where, ()).replace("\n", "\n    ")
+        indent = " " * statement.col_offset
+        if [e[3] for e in edits] in ([""], ["pass"]):  # the statement goes
+            negated = f"not ({when})" if " and " in when else when.replace("==", "!=")
+            self._instead(where, f"if {negated}:\n{indent}    {old}")
+            return
+        new = self._applied(where, edits).replace("\n", "\n    ")
+        text = f"if {when}:\n{indent}    {new}\n{indent}else:\n{indent}    {old}"
+        self._instead(where, text)
+
+    def _instead(self, where: tuple, text: str) -> None:
+        """Put a text that repeats the one it stands for: nothing else may be changed inside."""
+        self.doubled.append(where)
+        self._put(where, text)
+
+    def _applied(self, where: tuple, edits: Iterable[tuple]) -> str:
+        """A part of the author's text with edits in it."""
+        (first, column), (last, end) = where
+        lines = [line.encode() for line in self.file.lines[first - 1 : last]]
+        lines[-1] = lines[-1][:end]
+        return b"\n".join(_changed(lines, edits, first)).decode()[column:]
 
     def _calls(self, attributes: tuple[str, ...], inner: str) -> str:
         for attribute in attributes:
@@ -495,36 +596,43 @@ class _Method:
         self.edits.append((at, at, 0, line))
 
     def _insert(self, change: Change, written: ast.AST) -> None:
+        if isinstance(written, ast.AugAssign):
+            raise self.w.refuse("several statements stand on one line")
+        self._wrap(change.attributes, written)
+
+    def _variable(self, node: Node, written: ast.AST) -> str | None:
+        """The variable that holds the value behind its statement, where it has the lines for itself."""
         statement = self.file.statement(written)
         name = None
         if isinstance(written, ast.AugAssign):
             name = source.targets(self.file, written)
             if name is None:
-                raise self.w.refuse(f"{change.node.name} is written into a part of something")
-        elif _is_item_of_twin(change.node, self.w):
-            name = self._item_name(change.node, written)
+                raise self.w.refuse(f"{node.name} is written into a part of something")
+        elif is_item_of_twin(node, self.w):
+            name = self._item_name(node, written)
             if not isinstance(name, str) or name == "*":
-                raise self.w.refuse(f"{change.node.name} is one part of a result without a name")
+                raise self.w.refuse(f"{node.name} is one part of a result without a name")
+            if not self._alone(statement):
+                raise self.w.refuse("several statements stand on one line")
         elif isinstance(statement, ast.Assign) and statement.value is written:
             single = len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
             name = statement.targets[0].id if single else None
-        if name is not None and self._alone(statement):
-            indent = " " * statement.col_offset
-            last = self.file.lines[
-                statement.end_lineno - 1
-            ].encode()  # behind a comment on the line
-            at = (statement.end_lineno, len(last.rstrip()))
-            text = "".join(f"\n{indent}{name} = {self.me}.{a}({name})" for a in change.attributes)
-            self.edits.append((at, at, 10**6, text))
-        elif name is not None and not isinstance(written, ast.expr):
-            raise self.w.refuse("several statements stand on one line")
-        else:
-            self._wrap(change.attributes, written)
+        return name if self._alone(statement) else None
+
+    def _behind(self, statement: ast.stmt, name: str, attributes, when: str) -> None:
+        """Let a variable go through the new modules, on lines behind its statement."""
+        indent = " " * statement.col_offset
+        last = self.file.lines[statement.end_lineno - 1].encode()  # behind a comment on the line
+        at = (statement.end_lineno, len(last.rstrip()))
+        lines = [f"{name} = {self.me}.{a}({name})" for a in attributes]
+        if when:
+            lines = [f"if {when}:", *("    " + line for line in lines)]
+        self.edits.append((at, at, 10**6, "".join(f"\n{indent}{line}" for line in lines)))
 
     def _item_name(self, node: Node, written: ast.AST):
         """The name in ``out, (h, c) = …`` that an item of the result gets."""
         path = []
-        while _is_item_of_twin(node, self.w):
+        while is_item_of_twin(node, self.w):
             path.insert(0, node.args[1])
             node = self.w.by_id[node.args[0].id]
         names = source.targets(self.file, written)
@@ -544,7 +652,9 @@ class _Method:
         self.edits.append((end, end, size, ")" * len(attributes)))
 
     def _feed(self, change: Change, written: ast.AST) -> None:
-        argument = _argument(written, change.node, change.argument)
+        argument = _argument(
+            written, change.node, change.argument, self._on_value(written, change.node)
+        )
         if argument is None:
             raise self.w.refuse(f"the argument of {change.node.name} is not written as one")
         self._wrap(change.attributes, argument)
@@ -552,7 +662,7 @@ class _Method:
     def _replace(self, change: Change, written: ast.AST) -> None:
         call = f"{self.me}.{change.attributes[0]}"
         if isinstance(written, ast.Call):
-            method = change.node.kind == "method"
+            method = self._on_value(written, change.node)
             if change.whole and not method:
                 self._put(_range(written.func), call)
                 return
@@ -588,6 +698,21 @@ class _Method:
             return
         raise self.w.refuse(f"{change.node.name} is not written as a call")
 
+    def _on_value(self, written: ast.AST, node: Node) -> bool:
+        """Whether the first argument stands before the dot: ``x.neg()`` may be recorded as a function."""
+        if node.kind == "method" or node.kind != "function" or not isinstance(written, ast.Call):
+            return node.kind == "method"
+        if not isinstance(written.func, ast.Attribute):
+            return False
+        before = written.func.value
+        home = before
+        while isinstance(home, ast.Attribute):  # F, torch.nn.functional
+            home = home.value
+        if isinstance(home, ast.Name) and home.id not in self.code.co_varnames:
+            return False
+        given = len(written.args) + len(written.keywords)
+        return ast.unparse(before) != self.me and given < len(node.args) + len(node.kwargs)
+
     def _operator(self, written: ast.BinOp) -> tuple:
         """The range of the operator with the blank before it."""
         (line, column), (end, stop) = _range(written.left)[1], _range(written.right)[0]
@@ -613,7 +738,7 @@ class _Method:
         elif isinstance(written, ast.Subscript):
             first = written.value
         elif isinstance(written, ast.Call):
-            method = change.node.kind == "method"
+            method = self._on_value(written, change.node)
             first = written.func.value if method else (written.args or [None])[0]
         else:
             first = None
@@ -670,14 +795,17 @@ class _Method:
         decorators = [d.lineno for d in definition.decorator_list] if self.bound else []
         first = min([definition.lineno, *decorators])
         lines = [line.encode() for line in self.file.lines[first - 1 : definition.end_lineno]]
-        # from the end to the start; at one place what comes last in the text is put in first
-        for (l1, c1), (l2, c2), _, text in sorted(self.edits, key=lambda e: e[:3], reverse=True):
-            a, b = l1 - first, l2 - first
-            if b >= len(lines):
-                b, c2 = len(lines) - 1, len(lines[-1])
-            changed = lines[a][:c1] + text.encode() + lines[b][c2:]
-            lines[a : b + 1] = changed.split(b"\n")
+        self._once()
+        lines = _changed(lines, self.edits, first)
         return textwrap.dedent(b"\n".join(lines).decode()).rstrip()
+
+    def _once(self) -> None:
+        """Refuse edits inside of a text that stands there twice."""
+        for start, end in self.doubled:
+            inside = [e for e in self.edits if start <= e[0] and e[1] <= end and e[0] < e[1]]
+            inside += [e for e in self.edits if start < e[0] == e[1] < end]
+            if len(inside) > 1:
+                raise self.w.refuse("two changes meet in one expression of a loop")
 
     def _clean(self) -> None:
         definition, function = self.definition, self.definition.args
@@ -806,6 +934,19 @@ def _unwrapped(value: object) -> object:
     return value
 
 
+def _changed(lines: list[bytes], edits: Iterable[tuple], first: int) -> list[bytes]:
+    """Lines with edits in them; `first` is the number of the first line."""
+    lines = list(lines)
+    # from the end to the start; at one place what comes last in the text is put in first
+    for (l1, c1), (l2, c2), _, text in sorted(edits, key=lambda e: e[:3], reverse=True):
+        a, b = l1 - first, l2 - first
+        if b >= len(lines):
+            b, c2 = len(lines) - 1, len(lines[-1])
+        changed = lines[a][:c1] + text.encode() + lines[b][c2:]
+        lines[a : b + 1] = changed.split(b"\n")
+    return lines
+
+
 def _docstring(definition: ast.FunctionDef) -> ast.stmt | None:
     first = definition.body[0]
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
@@ -822,15 +963,7 @@ def _size(node: ast.AST) -> int:
     return (node.end_lineno - node.lineno) * 1000 + node.end_col_offset - node.col_offset
 
 
-def _is_item_of_twin(node: Node, writer: Writer) -> bool:
-    """Whether the node only hands out one part of the result of the same expression."""
-    if node.target not in (operator.getitem, getattr) or not isinstance(node.args[0], Ref):
-        return False
-    made = writer.by_id.get(node.args[0].id)
-    return made is not None and made.frames == node.frames
-
-
-def _argument(written: ast.AST, node: Node, index: int) -> ast.expr | None:
+def _argument(written: ast.AST, node: Node, index: int, method: bool) -> ast.expr | None:
     """The expression of one positional argument."""
     if isinstance(written, ast.BinOp):
         return (written.left, written.right)[index] if index < 2 else None
@@ -839,7 +972,7 @@ def _argument(written: ast.AST, node: Node, index: int) -> ast.expr | None:
     if not isinstance(written, ast.Call):
         return None
     parts: list[ast.expr] = list(written.args)
-    if node.kind == "method":
+    if method:
         parts.insert(0, written.func.value)
     if index < len(parts) and not any(isinstance(p, ast.Starred) for p in parts[: index + 1]):
         return parts[index]

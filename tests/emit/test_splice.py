@@ -80,7 +80,8 @@ def printed(model, graph, scope, after):
 
 
 @pytest.mark.parametrize("name", ["SharedReLU", "ReadAfterInplace", "Sizes", "Encoder", "Outputs",
-                                  "Functional", "Recurrent", "Branches", "Flags", "Mixed"])  # fmt: skip
+                                  "Functional", "Recurrent", "Branches", "Flags", "Mixed", "Stack",
+                                  "Loops"])  # fmt: skip
 def test_both_ways_of_writing_an_edit_agree(name):
     """At every node: insert, insert before, replace, remove; spliced and printed text do the same."""
     model, graph = captured(name)
@@ -178,11 +179,34 @@ def test_annotations_go_and_super_still_means_the_base():
     assert "Tensor" not in text and "left out" not in text
 
 
-def test_places_that_run_often_are_refused():
-    """A loop: the message says so."""
-    model, graph = captured("Stack")
-    target = next(n for n in graph.root.nodes if n.name == "layers.0")
-    with pytest.raises(EmissionError, match="several times"):
+@pytest.mark.parametrize(
+    ("node", "kind", "lines"),
+    [
+        ("sin", "insert", ["for i, (lin, norm) in enumerate(zip(self.lins, self.norms, strict=True)):",
+                           "        x = torch.sin(x)", "        if i == 1:",
+                           "            x = self.extra(x)"]),
+        ("relu_1", "insert", ["    x = (self.step_2 if i == 1 else self.step)(lin(x), norm)"]),
+        ("neg_2", "insert", ["    outs.append(self.extra(x.neg()) if i == 2 else x.neg())"]),
+        ("add_8", "insert", ["for index, lin in enumerate(self.lins, 1):"]),
+        ("tanh_4", "remove", ["        for i in range(self.depth):"]),
+        ("lins.1_2", "insert", [
+            "parts = [self.extra(lin(out)) if i == 1 else lin(out) for i, (lin, out) in enumerate("]),
+    ],
+)  # fmt: skip
+def test_one_turn_of_a_loop(node, kind, lines):
+    """The loop counts, and the edit stands behind a test for the turn in which it was recorded."""
+    model, graph = captured("Loops")
+    after = edited(graph.root, graph.by_name[node], kind)
+    _, text = spliced(model, graph, graph.root, after)
+    for line in lines:
+        assert line in text, text
+
+
+def test_a_loop_over_what_comes_in_is_refused():
+    """Another input turns it more often: which turns were meant is not known."""
+    model, graph = captured("Items")
+    target = next(n for n in graph.root.nodes if n.name == "lin")
+    with pytest.raises(EmissionError, match="stands in a loop over what the module is given"):
         spliced(model, graph, graph.root, edited(graph.root, target, "insert"))
 
 
