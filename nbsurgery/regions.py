@@ -260,7 +260,9 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
         ids = (*cross.inputs, *cross.made) if key == "" else _handed_out(graph, key, first, last)
         refs = tuple(Ref(made.handed.get(i, i)) for i in ids)
         value: Any = refs[0] if len(refs) == 1 else refs
-        out = out.with_(args=(value,))
+        out = out.with_(args=(value,), facts={**out.facts, "returns": "border"})
+    if first is not None:
+        out = out.with_(facts={**out.facts, "begins": "border"})
     piece = scope.with_(nodes=(*inputs, *parts, *constants, *nodes, out), stowaways=())
     if first is not None:
         bindings: Mapping[str, Any] = {
@@ -271,7 +273,7 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
     missing = {r for n in piece.nodes for r in n.refs} - {n.id for n in piece.nodes}
     if missing:
         raise EmissionError(f"{key or 'the root'} reads values that do not cross the border")
-    piece = rewrite.without_dead(piece)
+    piece = rewrite.without_dead(piece, decided=_decided(graph))
     idle = not any(n.kind == "module" for n in piece.nodes)
     if idle and made.container(scope) and made.tupled(scope, came):
         raise EmissionError(
@@ -279,6 +281,11 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
             "that cross it"
         )
     return piece
+
+
+def _decided(graph: Graph) -> set[str]:
+    """Calls that gave ``None``: text makes them again where they stand in it, and guards that."""
+    return {d.node for d in graph.specialisations if d.kind == "none" and d.value}
 
 
 def _handed_out(

@@ -6,7 +6,7 @@ they are; nodes that an edit makes get ids of the step that makes them (``"@7#0"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from .errors import EmissionError, StepError
@@ -114,13 +114,15 @@ def returning(
     return without_dead(exchanged(scope, out.with_(args=(value,), facts=told)), ids, effects)
 
 
-def without_dead(scope: Scope, fresh: Iterable[str] = (), effects: bool = True) -> Scope:
+def without_dead(
+    scope: Scope, fresh: Iterable[str] = (), effects: bool = True, decided: Container[str] = ()
+) -> Scope:
     """The scope without nodes that nothing needs.
 
     Inputs stay. A write in place is alive while what it overwrites is read by someone alive, or came
     from outside; a call of a module is dead when nobody reads it; other impure nodes stay. For values
     in `fresh` the output does not count as a reader of later writes. With `effects` a write into a
-    buffer stays (``self.steps += 1``), whoever reads it.
+    buffer, or into an object that was given, stays (``self.steps += 1``), whoever reads it; nodes in `decided` stay in any case.
     """
     early = set(fresh)
     by_id, shared = scope.by_id, _shared(scope)
@@ -129,6 +131,7 @@ def without_dead(scope: Scope, fresh: Iterable[str] = (), effects: bool = True) 
         for id in node.refs:
             users.setdefault(id, set()).add(node.id)
     alive: set[str] = {n.id for n in scope.nodes if n.kind in ("input", "output")}
+    alive |= {n.id for n in scope.nodes if n.id in decided}
     alive |= {n.id for n in scope.nodes if n.impure and not n.writes and n.kind != "module"}
     if effects:
         read = {n.id for n in scope.nodes if n.kind == "parameter"}
@@ -139,7 +142,7 @@ def without_dead(scope: Scope, fresh: Iterable[str] = (), effects: bool = True) 
             if node.id in alive:
                 alive.update(node.refs)
             elif any(
-                w in alive and _matters(by_id.get(w), node, users, alive, scope, early)
+                w in alive and _matters(by_id.get(w), node, users, alive, scope, early, effects)
                 for w in _overwritten(node, shared)
             ):
                 alive.add(node.id)
@@ -149,11 +152,19 @@ def without_dead(scope: Scope, fresh: Iterable[str] = (), effects: bool = True) 
 
 
 def _matters(
-    target: Node | None, write: Node, users: dict, alive: set, scope: Scope, early: set
+    target: Node | None,
+    write: Node,
+    users: dict,
+    alive: set,
+    scope: Scope,
+    early: set,
+    effects: bool,
 ) -> bool:
     """Whether a write into `target` is seen by somebody who runs after it."""
     if target is None or target.kind in ("input", "parameter"):
-        return target is not None and target.kind == "parameter"
+        given = target is not None and target.kind == "input" and not target.outputs
+        filled = effects and given and target.value is None  # an object such as a cache
+        return filled or target is not None and target.kind == "parameter"
     at = position(scope, write.id)
     readers = set(users.get(target.id, ()))
     if target.id in early and scope.output is not None:

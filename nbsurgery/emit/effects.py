@@ -15,6 +15,8 @@ _FILLING = {
     "popitem", "appendleft", "discard",
 }  # fmt: skip
 
+_COPYING = {"copy.deepcopy", "deepcopy", "copy.copy"}
+
 
 def refuse_effects(writer: Writer) -> None:
     """Refuse a scope whose printed text would lose what its forward does to other objects.
@@ -30,17 +32,25 @@ def refuse_effects(writer: Writer) -> None:
         if file is None or definition is None:
             continue
         lines = {f.line for n in writer.nodes for f in n.frames if f.code is code}
-        given = (
-            source.untouched_parameters(code) - {code.co_varnames[0]} if code.co_varnames else ()
-        )
         for node in ast.walk(definition):
-            effect = _is_effect(writer, node, set(given), code)
+            effect = _is_effect(writer, node, _given(definition, node, code), code)
             strict = bool(effect) and not isinstance(node, ast.Attribute)
             if effect and _ran(writer, code, node, definition, lines, strict):
                 raise writer.refuse(
                     f"its forward does `{ast.unparse(file.statement(node))[:60]}` at line "
                     f"{node.lineno}, which no recorded operation stands for"
                 )
+
+
+def _given(definition: ast.FunctionDef, node: ast.AST, code: types.CodeType) -> set[str]:
+    """The parameters that still hold what was given where the node stands, but ``self``."""
+    line = getattr(node, "lineno", 0)
+    before = {
+        n.id for n in ast.walk(definition) if isinstance(n, ast.Name) and n.lineno < line
+        and isinstance(n.ctx, (ast.Store, ast.Del))
+    }  # fmt: skip
+    count = code.co_argcount + code.co_kwonlyargcount
+    return set(code.co_varnames[1:count]) - before
 
 
 def _running(writer: Writer) -> list[types.CodeType]:
@@ -50,6 +60,8 @@ def _running(writer: Writer) -> list[types.CodeType]:
     if isinstance(forward, types.FunctionType):
         codes[forward.__code__] = None
     for node in writer.nodes:
+        if node.kind == "input":  # of a part: it was made elsewhere
+            continue
         methods = writer.owner(node)[2]
         codes.update({f.code: None for f in node.frames if f.code in methods})
     return [c for c in codes if not source.is_torch(c.co_filename)]
@@ -57,7 +69,7 @@ def _running(writer: Writer) -> list[types.CodeType]:
 
 def _is_effect(writer: Writer, node: ast.AST, given: set[str], code: types.CodeType) -> bool:
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
-        return not _recorded(writer, node, code)
+        return not _is_copy(node.value, code) and not _recorded(writer, node, code)
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
         return _from_outside(node.value, given, code) and not _recorded(writer, node, code)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -75,12 +87,35 @@ def _from_outside(node: ast.AST, given: set[str], code: types.CodeType) -> bool:
     return isinstance(node, ast.Name) and node.id in {*given, code.co_varnames[0]}
 
 
+def _is_copy(node: ast.AST, code: types.CodeType) -> bool:
+    """A variable that holds nothing but copies made there: what is set on them nobody else sees."""
+    definition = source.function_def(code)
+    if not isinstance(node, ast.Name) or definition is None or node.id in code.co_varnames[
+        : code.co_argcount + code.co_kwonlyargcount
+    ]:  # fmt: skip
+        return False
+    stores = [
+        n for n in ast.walk(definition) if isinstance(n, ast.Name) and n.id == node.id
+        and isinstance(n.ctx, ast.Store)
+    ]  # fmt: skip
+    copies = [
+        n for n in ast.walk(definition)
+        if isinstance(n, ast.Assign) and n.targets[0] in stores and len(n.targets) == 1
+        and isinstance(n.value, ast.Call) and ast.unparse(n.value.func) in _COPYING
+    ]  # fmt: skip
+    return len(copies) == len(stores) > 0
+
+
 def _recorded(writer: Writer, node: ast.AST, code: types.CodeType) -> bool:
-    """Whether an operation was recorded there: a write into a tensor, a method of a cache."""
+    """Whether an operation was recorded there: a write into a tensor, a method of a cache.
+
+    In the whole run: an edit may have dropped it, or put a border in front of it.
+    """
     first, last = node.lineno, node.end_lineno
+    before = writer.base.scopes.get(writer.scope.key)
     return any(
         f.code is code and first <= f.line <= last and _changes(n)
-        for n in writer.nodes
+        for n in (*writer.nodes, *(before.nodes if before is not None else ()))
         for f in n.frames
     )
 

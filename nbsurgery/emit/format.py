@@ -70,7 +70,7 @@ def _statement(line: str, width: int) -> list[str]:
     if match := re.match(r"(return |[\w., *\[\]]+ (?:[-+*/&|^]?=) )", body):
         head, expression = match[1], body[match.end() :]
         targets, _, sign = head.rstrip().rpartition(" ")
-        far = len(indent + targets) + len(sign) + 2 > width  # no right side would fit behind them
+        far = len(indent + targets) + len(sign) + 3 > width  # no right side would fit behind them
         if "," in targets and (far or re.fullmatch(r"[\w.]+", expression)):
             names = [f"{indent}    {name.strip()}," for name in targets.split(",") if name.strip()]
             first, *rest = _brackets(indent, f"_ {sign} {expression}", width)
@@ -96,7 +96,9 @@ def _expression(indent: str, head: str, expression: str, tail: str, width: int) 
     fits_before = last is not None and len(indent + head) + last + 1 <= width
     if not many and last is not None and fits_before and expression[-1] in _CLOSE:
         return _brackets(indent, head + expression + tail, width)
-    if len(pieces) == 1 and len(dots) <= 2 and last is not None and not tail:
+    opening = re.match(r"[\w.]*[(\[{]", expression)
+    opens = opening is None or len(indent + head + opening[0]) <= width
+    if len(pieces) == 1 and len(dots) <= 2 and last is not None and not tail and opens:
         return _brackets(indent, head + expression + tail, width)
     inner = indent + "    "
     if len(inner + expression) <= width:

@@ -571,13 +571,16 @@ class _Class:
 
     def _read_by_callers(self) -> set[str]:
         """Attributes of the module that the forward around it reads (``layer.attention_type``)."""
-        module, base = self.w.module, self.w.base
-        parent = base.parent(self.w.scope.key) if self.w.scope.key in base.scopes else None
+        w, module, base = self.w, self.w.module, self.w.base
+        parent = base.parent(w.scope.key) if w.scope.key in base.scopes else None
         if parent is None:
             return set()
         codes = {f.code for n in base.scopes[parent].nodes for f in n.frames}
         read = {name for code in codes for name in source.attributes_read(code)}
-        own = {k for k in vars(module) if not k.startswith("_")} | set(module._modules)
+        own = {k for k in vars(module) if not k.startswith("_")}
+        part = "border" in (w.scope.output.facts.get("begins"), w.scope.output.facts.get("returns"))
+        if not part:  # another part may hold the module: what is read of it was recorded
+            own |= set(module._modules)
         return {n for n in read & own if not callable(vars(module).get(n))} - set(self.new)
 
     def _picked(self, name: str) -> list[int]:

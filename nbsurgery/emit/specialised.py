@@ -74,7 +74,7 @@ def guarded(writer: Writer, allowed: bool, settled: Container[int] = ()) -> set[
     """
     _same_in_every_call(writer)
     training: set[str] = set()
-    keys = {writer.scope.key} | {n.id.rpartition("#")[0] for n in writer.nodes}
+    keys = {writer.scope.key} | _opened_scopes(writer)
     found: set[int] = set()
     for number, decision in enumerate(writer.base.specialisations):
         inner = decision.scope != writer.scope.key
@@ -84,7 +84,7 @@ def guarded(writer: Writer, allowed: bool, settled: Container[int] = ()) -> set[
         if _indifferent(writer, decision, place):  # then a part without the value is so, too
             found.add(number)
             continue
-        if _comes_later(writer, decision, place):
+        if _comes_later(writer, decision, place) or _crossed_as_none(writer, decision):
             continue
         if not allowed:
             raise writer.refuse(
@@ -102,6 +102,19 @@ def guarded(writer: Writer, allowed: bool, settled: Container[int] = ()) -> set[
                 raise
         else:
             found.add(number)
+    return found
+
+
+def _opened_scopes(writer: Writer) -> set[str]:
+    """Scopes whose operations stand in this text; not those that a call of it hands values out of."""
+    called = {n.child for n in writer.nodes if n.child is not None}
+    found = set()
+    for key in {n.id.rpartition("#")[0] for n in writer.nodes if n.kind != "input"}:
+        up: str | None = key
+        while up is not None and up in writer.base.scopes and up not in called:
+            up = writer.base.parent(up)
+        if up not in called:
+            found.add(key)
     return found
 
 
@@ -130,7 +143,23 @@ def _indifferent(writer: Writer, decision: Specialisation, place: _Place | None)
     """Whether the text is right however the decision falls."""
     if place is not None and (_is_check(place) or _is_printed(writer, place)):
         return True
-    return decision.kind == "none" and _only_passed_on(writer, decision)
+    if decision.kind != "none" or _at_border(writer, "returns"):
+        return False
+    return _only_passed_on(writer, decision)
+
+
+def _at_border(writer: Writer, edge: str) -> bool:
+    """Whether the text ``returns`` or ``begins`` at a border: it is a part of a model."""
+    return any(n.kind == "output" and n.facts.get(edge) == "border" for n in writer.nodes)
+
+
+def _crossed_as_none(writer: Writer, decision: Specialisation) -> bool:
+    """Whether a call gave ``None`` in front of the border that the text begins at.
+
+    The call is not made once more: there it might give something else.
+    """
+    none = decision.kind == "none" and decision.value and decision.node not in writer.by_id
+    return none and _at_border(writer, "begins")
 
 
 def _place(writer: Writer, decision: Specialisation) -> _Place | None:
@@ -273,8 +302,8 @@ def _ends_early(writer: Writer) -> bool:
     output = next((n for n in writer.nodes if n.kind == "output"), None)
     if before is None or before.output is None or output is None:
         return False
-    if "returns" not in output.facts:  # set by `rewrite.returning`
-        return False
+    if output.facts.get("returns") != "edited":  # set by `rewrite.returning`, and by a border
+        return output.facts.get("returns") == "border"
     todo, reached = list(output.refs), set()
     while todo:  # through what steps put in
         node = writer.by_id[todo.pop()]
@@ -334,7 +363,7 @@ def _insert(writer: Writer, decision: Specialisation, number: int) -> None:
         if id in present or any(m.id == id for m in missing):
             continue
         made = writer.base.by_id[id]
-        if not (made.glue or made.kind == "parameter"):
+        if not (made.glue or made.kind == "parameter") or _went(writer, made):
             raise writer.refuse(
                 f"the run decided `{decision.expression}` at {decision.source} on a value that "
                 "the edit leaves out"
@@ -351,6 +380,24 @@ def _insert(writer: Writer, decision: Specialisation, number: int) -> None:
         first = next((i for i, n in enumerate(nodes) if n.kind != "input"), len(nodes))
         nodes.insert(max(at + 1, first), made)
     writer.load(nodes)
+
+
+def _went(writer: Writer, node: Node) -> bool:
+    """Whether a parameter that only a guard would read lies in a module that another part took."""
+    if node.kind != "parameter" or not (
+        _at_border(writer, "begins") or _at_border(writer, "returns")
+    ):
+        return False
+    todo, held = [writer.scope], set()
+    while todo:
+        scope = todo.pop()
+        held.add(f"{scope.path}.training" if scope.path else "training")
+        for n in scope.nodes:
+            if n.child in writer.graph.scopes:
+                todo.append(writer.graph.scopes[n.child])
+            elif n.kind in ("module", "parameter"):
+                held.add(n.target)
+    return not any(node.target == h or node.target.startswith(f"{h}.") for h in held)
 
 
 def _opened(writer: Writer, id: str, present: set[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..claims import SameOutput
@@ -51,7 +51,7 @@ def divided(draft: Draft, ids: Sequence[str]) -> tuple[Piece, ...]:
     """The parts between some places, on the graph as the draft has it now."""
     if draft.graph.root.output is None:
         raise StepError("the run of this model failed, so it cannot be split")
-    order = {n.id: i for i, n in enumerate(draft.live_nodes())}
+    order = {id: i for i, id in enumerate(_finished(draft))}
     for id in ids:
         if id not in order:
             raise StepError("a place where the model is split went with another step")
@@ -77,6 +77,14 @@ def divided(draft: Draft, ids: Sequence[str]) -> tuple[Piece, ...]:
         Piece(p, p.name, suffix, _doc(places, i, len(parts), draft), comment if i == 0 else "")
         for i, (p, suffix) in enumerate(zip(parts, suffixes))
     )
+
+
+def _finished(draft: Draft, key: str = "") -> Iterator[str]:
+    """The calls in the order in which they end: behind what runs inside them."""
+    for node in draft.graph.scopes[key].nodes:
+        if node.child in draft.graph.scopes:
+            yield from _finished(draft, node.child)
+        yield node.id
 
 
 def _signature(draft: Draft, p: Part, batch: int | None, first: bool) -> str:

@@ -155,3 +155,60 @@ def test_what_crosses_and_is_not_read_is_still_one_of_the_values():
         value = stage(*value) if isinstance(value, tuple) else stage(value)
     assert torch.equal(value, model[1].linear(model[0](x)))
     assert session.report.ok, str(session.report)
+
+
+def language_model(name: str):
+    """A tiny model of a library: the model, its example, another one, places to split it at."""
+    tf = pytest.importorskip("transformers")
+    sizes = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=2, num_attention_heads=2)
+    ids, others = torch.arange(10).view(2, 5), torch.arange(1, 13).view(3, 4)
+    if name == "bert":
+        model = tf.BertModel(tf.BertConfig(vocab_size=20, **sizes))
+        places = ("encoder.layer.0", "encoder.layer.1.attention.self.value", "embeddings.getitem_2")
+    elif name == "gpt2":
+        config = tf.GPT2Config(vocab_size=20, n_embd=8, n_layer=2, n_head=2, n_positions=9)
+        model = tf.GPT2LMHeadModel(config)
+        places = ("transformer.wte", "transformer.h.0.attn", "transformer.h.1.attn.c_attn.view")
+    elif name == "llama":
+        model = tf.LlamaForCausalLM(tf.LlamaConfig(vocab_size=20, num_key_value_heads=2, **sizes))
+        places = (
+            "model.embed_tokens",
+            "model.layers.0.self_attn.o_proj",
+            "model.layers.1.mlp.up_proj",
+        )
+    elif name == "t5":
+        config = tf.T5Config(vocab_size=20, d_model=8, d_kv=4, d_ff=8, num_layers=2, num_heads=2)
+        model = tf.T5EncoderModel(config)
+        places = (
+            "encoder.block.0.layer.0.SelfAttention.v",
+            "encoder.block.0",
+            "encoder.block.1.layer.0",
+        )
+    elif name == "vit":
+        model = tf.ViTModel(tf.ViTConfig(image_size=8, patch_size=4, **sizes))
+        ids, others = torch.randn(2, 3, 8, 8), torch.randn(3, 3, 8, 8)
+        places = ("embeddings.patch_embeddings.projection", "layers.0.attention", "layers.1.add")
+    return model.eval(), ids, others, places
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "t5", "vit"])
+def test_language_models_between_and_inside_their_blocks(name):
+    torch.manual_seed(0)
+    model, x, other, places = language_model(name)
+    session = Session(model, (x,), namespace={})
+    tied = {
+        key for key in model.state_dict() if key.endswith(("embed_tokens.weight", "shared.weight"))
+    }
+    for where in (*([p] for p in places), places):
+        session.do("split", {"after": [{"call": w} for w in where]})
+        assert session.report.ok, f"{where}: {session.report}"
+        parts = session.build()
+        assert len(parts) == len(where) + 1
+        keys = [key for part in parts for key in part.state_dict()]
+        assert len(keys) == len(set(keys)), where
+        assert model.state_dict().keys() - set(keys) <= tied, where
+        value = parts[0](other)
+        for part in parts[1:]:
+            value = part(*handed_on(part, value))
+        assert torch.equal(value[0], model(other)[0]), where
+        session.undo()
