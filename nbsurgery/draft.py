@@ -58,6 +58,24 @@ class Rewire:
             comments=only(self.comments),
         )
 
+    def said_once(self, step: int, doc: str, comment: str) -> Rewire:
+        """The same with one sentence for all that a step says in it."""
+        mine = [i for i, s in enumerate(self.steps) if s == step]
+        first = mine[0]
+
+        def one(items: tuple, word: Any = None) -> tuple:
+            at = items[first] if word is None else word
+            rest = tuple(x for i, x in enumerate(items) if i > first and i not in mine)
+            return (*items[:first], at, *rest)
+
+        return dataclasses.replace(
+            self,
+            steps=one(self.steps),
+            suffixes=one(self.suffixes),
+            docs=one(self.docs, doc),
+            comments=one(self.comments, comment),
+        )
+
 
 @dataclass(frozen=True)
 class Piece:

@@ -17,6 +17,7 @@ Each message says what came, what is allowed and what to do.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -72,9 +73,15 @@ class InternalError(SurgeryError):
 
 
 def an(word: str) -> str:
-    """A word with its article: ``"a list"``, ``"an int"``."""
-    spoken = word[:1] in "FHLMNRSX" and word[1:2].isupper()  # an LSTM, an RNN
-    return f"{'an' if spoken or word[:1] in 'aeiouAEIO' else 'a'} {word}"
+    """A word with its article: ``"a list"``, ``"an int"``, ``"an LSTM"``, ``"an Upsample"``, ``"a UNet"``."""
+    return f"{'an' if _AN.match(word) else 'a'} {word}"
+
+
+_AN = re.compile(
+    r"[FHLMNRSX][A-Z]|nn\."  # spelled out
+    r"|[AEIaei]|[Oo](?!ne)"
+    r"|[Uu](?!ni(?!n)|s|t|i)[a-z]"  # not with the sound of "unit" and "use"
+)
 
 
 def nearest(name: str, names: Iterable[str], count: int = 3) -> str:

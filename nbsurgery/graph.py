@@ -340,14 +340,23 @@ class Graph:
 
         Whose size alone is read is no predecessor, unless nothing else is read.
         """
+        return self._reads(id)[0]
+
+    def sizes_only(self, id: str) -> bool:
+        """Whether node `id` reads no data of its predecessors, just their shapes, dtypes or devices."""
+        return self._reads(id)[1]
+
+    def _reads(self, id: str) -> tuple[tuple[str, ...], bool]:
         table = self._memo("inputs_of", dict)
         if id not in table:
             node = self.by_id[id]
-            found: dict[str, None] = {}
             for sizes in (False, True):
-                for ref in () if found else iter_refs((node.args, node.kwargs)):
+                found: dict[str, None] = {}
+                for ref in iter_refs((node.args, node.kwargs)):
                     self._sources(node.scope, ref, (), found, set(), sizes)
-            table[id] = tuple(found)
+                if found:
+                    break
+            table[id] = tuple(found), sizes and bool(found)
         return table[id]
 
     def users_of(self, id: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from nbsurgery.errors import CaptureError
+from nbsurgery.errors import CaptureError, an
 
 
 def check(model: Any, args: tuple, kwargs: Mapping[str, Any]) -> None:
@@ -87,8 +87,7 @@ def _kind(value: Any) -> str:
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, (int, float, str, bool, type(None))):
         return repr(value)
-    name = type(value).__name__
-    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
+    return an(type(value).__name__)
 
 
 def make(

@@ -16,6 +16,7 @@ from nbsurgery.capture import crossing, decisions, frames, indexing, libraries
 from nbsurgery.capture.steps import Digest, Held, Leftover, OpenScope, Step
 from nbsurgery.capture.symbols import Symbol, TrackedBool, plain, track_flag
 from nbsurgery.capture.values import PLAIN, alive, digest, facts, hashable, imprint
+from nbsurgery.errors import an
 from nbsurgery.graph import Ref
 
 _TORCH_STATE = frozenset(nn.Module().__dict__) | {
@@ -274,7 +275,7 @@ class Tape:
         if self.loose.get(id(value)) is value:
             known, what = True, "weights of a layer that is kept in a plain list, not registered"
         elif known:
-            what = f"a {type(value).__name__} that is a global or an attribute of a class"
+            what = f"{an(type(value).__name__)} that is a global or an attribute of a class"
         node = self.step(scope, "constant", type(value).__name__, value, base="constant")
         if isinstance(value, torch.Tensor):
             node.outputs = (facts(value),)

@@ -338,10 +338,12 @@ def _foreign(value: object) -> bool:
 
 def _place_comment(draft: Draft, rewires: list[Rewire]) -> str:
     comments = list(dict.fromkeys(c for c in rewires[0].comments))
-    if len(rewires) == 1:
-        return "; ".join(comments)
     first = [c.partition(": ")[2] or c for c in comments]
-    return f"{len(rewires)} places: " + "; ".join(first)
+    if len(rewires) > 1:
+        return f"{len(rewires)} places: " + "; ".join(first)
+    if len({c.partition(": ")[0] for c in comments}) == 1:  # the place is named once
+        comments[1:] = first[1:]
+    return "; ".join(comments)
 
 
 def _places(draft: Draft, rewires: list[Rewire], name: str, variable: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import SelectionError, nearest
 from ..graph import Graph, Node, Scope, Tensor
 from .subject import number
-from .words import explain, module_of, operations
+from .words import explain, kinds_of, module_of, operations
 
 
 def facts(graph: Graph, model: Any, names: list[str]) -> dict[str, Any]:
@@ -68,13 +68,14 @@ def _tensors(tensors: tuple[Tensor, ...]) -> str:
 def _node(graph: Graph, model: Any, node: Node) -> dict[str, Any]:
     rows = []
     module = module_of(model, node) if model is not None else None
+    label = "Size of" if graph.sizes_only(node.id) else "Input"
     for id in graph.inputs_of(node.id):
-        rows.append(_row("Input", _tensors(graph.by_id[id].outputs), _links(graph, [id])))
+        rows.append(_row(label, _tensors(graph.by_id[id].outputs), _links(graph, [id])))
     if node.outputs:
         rows.append(_row("Output", _tensors(node.outputs)))
     elif node.value is not None:
         rows.append(_row("Value", node.value))
-    users = graph.users_of(node.id)
+    users = [u for u in graph.users_of(node.id) if not graph.sizes_only(u)]
     if users:
         rows.append(_row("Read by", "", _links(graph, users)))
     if settings := _settings(module):
@@ -117,12 +118,13 @@ def _scope(graph: Graph, model: Any, scope: Scope) -> dict[str, Any]:
             rows.append(_row("Output", _tensors(caller.outputs)))
         made = graph.sources(scope.key, scope.output.args) if scope.output else ()
         users = dict.fromkeys(u for m in made for u in graph.users_of(m) if u not in own)
+        users = [u for u in users if not graph.sizes_only(u)]
         if users:
             rows.append(_row("Read by", "", _links(graph, users)))
     module = _submodule(model, scope.path)
     rows += _counts(*_parameters([module]), sum(n.facts.get("macs") or 0 for n in inside))
     if inside:
-        rows.append(_row("Operations", f"{len(inside)}: {_kinds(inside)}"))
+        rows.append(_row("Operations", f"{len(inside)}: {kinds_of(inside)}"))
     if module is not None:
         rows.append(_row("Mode", "train" if module.training else "eval"))
     if caller is not None and caller.calls > 1:
@@ -215,12 +217,6 @@ def _counts(params: int, trainable: int, macs: int) -> list[dict[str, Any]]:
     if macs:
         rows.append(_row("Multiply-accumulates", number(macs)))
     return rows
-
-
-def _kinds(nodes: list[Node]) -> str:
-    kinds = Counter(node.type for node in nodes)
-    shown = ", ".join(f"{n} {t}" if n > 1 else t for t, n in kinds.most_common(6))
-    return shown + (", …" if len(kinds) > 6 else "")
 
 
 def _source(node: Node) -> dict[str, str] | None:

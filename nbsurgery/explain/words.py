@@ -8,7 +8,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import Any
 
-from ..errors import SelectionError, nearest
+from ..errors import SelectionError, an, nearest
 from ..graph import Graph, Node, Scope
 from . import kinds
 from .subject import Subject, find, known, number, plural, sentences, shape
@@ -85,7 +85,9 @@ def _ends(subject: Subject) -> str:
 
 def graph_users(subject: Subject) -> str:
     """Who reads a value, where it is more than one."""
-    users = [subject.graph.by_id[id].name for id in subject.graph.users_of(subject.node.id)]
+    graph = subject.graph
+    found = [id for id in graph.users_of(subject.node.id) if not graph.sizes_only(id)]
+    users = [graph.by_id[id].name for id in found]
     return (
         f"{plural(len(users), 'operation')} read it: {', '.join(users)}" if len(users) > 1 else ""
     )
@@ -128,9 +130,6 @@ def _scope(graph: Graph, model: Any, scope: Scope, brief: bool) -> str:
     if brief:
         return sentences(_skip(graph, scope))
     inside = list(operations(graph, scope.key))
-    counts = Counter(node.type for node in inside)
-    shown = ", ".join(f"{n} {t}" if n > 1 else t for t, n in counts.most_common(6))
-    more = ", …" if len(counts) > 6 else ""
     try:
         module = model.get_submodule(scope.path)
         params = Subject(graph, graph.root.nodes[0], module).params if graph.root.nodes else 0
@@ -148,7 +147,7 @@ def _scope(graph: Graph, model: Any, scope: Scope, brief: bool) -> str:
     weights = f", {plural(params, 'parameter')}" if params else ""
     skip = _skip(graph, scope)
     return sentences(
-        f"A {scope.type} of {plural(len(inside), 'operation')} ({shown}{more}){weights}",
+        f"A{an(scope.type)[1:]} of {plural(len(inside), 'operation')} ({kinds_of(inside)}){weights}",
         change,
         skip,
         f"It costs {number(macs)} multiply-accumulates on the example" if macs else "",
@@ -181,9 +180,29 @@ def _is_projection(graph: Graph, node: Node) -> bool:
 
 
 def operations(graph: Graph, key: str):
-    """Every operation below a scope in execution order, without plumbing, inputs and outputs."""
+    """Every operation below a scope in execution order, without plumbing and values that are only read."""
     for node in graph.scopes[key].nodes:
         if node.child is not None and node.child in graph.scopes:
             yield from operations(graph, node.child)
-        elif not node.glue and node.kind not in ("input", "output"):
+        elif not node.glue and node.kind in ("module", "function", "method"):
             yield node
+
+
+def kinds_of(nodes: list[Node], most: int = 6) -> str:
+    """``53 Conv2d, 49 ReLU (17 modules), 16 add``: layers with weights first, then other layers, functions."""
+    first = {}
+    for node in nodes:
+        weighs = known(
+            node.facts, "params" if node.kind == "module" else "macs"
+        )  # F.conv2d as well
+        rank = 0 if weighs else 2 if node.kind != "module" else 3 if node.type == "Identity" else 1
+        first[node.type] = min(rank, first.get(node.type, rank))
+    calls = Counter(node.type for node in nodes)
+    shown = []
+    for type in sorted(calls, key=lambda t: (first[t], -calls[t]))[:most]:
+        modules = {n.target for n in nodes if n.type == type and n.kind == "module"}
+        text = f"{calls[type]} {type}" if calls[type] > 1 else type
+        if 0 < len(modules) < calls[type]:
+            text += f" ({plural(len(modules), 'module')})"
+        shown.append(text)
+    return ", ".join(shown) + (", …" if len(calls) > most else "")

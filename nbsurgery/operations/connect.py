@@ -12,7 +12,7 @@ from .. import rewrite
 from ..claims import SameOutput
 from ..draft import Draft, camel, describe, shape_text
 from ..edits import NewModule
-from ..errors import StepError
+from ..errors import StepError, an
 from ..expression import evaluate, parse
 from ..graph import Node, Ref, Scope
 from ..targets import call_name, one, spelled_where
@@ -134,7 +134,7 @@ class Connect(Operation):
                         "what fits, then connect"
                     )
                 scope, skip, fresh = self._project(draft, step, scope, value, into, layer)
-                words += f" through a {layer}, zero at first: same output"
+                words += f" through {an(layer)}, zero at first: same output"
                 if not draft.edits and not draft.rewires:
                     draft.claims[step] = SameOutput()
             args: tuple = (Ref(entering.id), Ref(skip))

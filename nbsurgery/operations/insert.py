@@ -8,7 +8,16 @@ from typing import Any
 from torch import nn
 
 from .. import rewrite
-from ..draft import Draft, call_in_scope, describe, ordinal, overwrites
+from ..draft import (
+    Draft,
+    call_in_scope,
+    conjoined,
+    describe,
+    local_name,
+    number,
+    ordinal,
+    overwrites,
+)  # fmt: skip
 from ..edits import Assign, InsertChild, NewModule
 from ..errors import StepError, an
 from ..expression import Expression, parse, stateless_source
@@ -82,12 +91,41 @@ class Insert(Operation):
             if node.kind == "output" and after is not None:
                 raise StepError("nothing comes after the output; insert before it")
             place(draft, step, draft.node(node.id), text, before=after is None)
+        _say_once(draft, step, [draft.node(n.id) for n in nodes], text, after is None)
         return len(nodes)
 
     def text(self, arguments: Mapping[str, Any]) -> str:
         sides = [s for s in ("after", "before") if arguments.get(s) is not None]
         places = " and ".join(f"{s} {spelled_where(arguments[s])}" for s in sides)
         return f"insert {arguments['new']} {places}"
+
+
+def _say_once(draft: Draft, step: int, nodes: list[Node], text: Any, before: bool) -> None:
+    """Where several places lie in one scope, its class and its comment tell of them in one sentence."""
+    for key, rewire in list(draft.rewires.items()):
+        here = [n for n in nodes if n.scope == key]
+        if rewire.steps.count(step) < 2 or rewire.steps.count(step) != len(here):
+            continue
+        old = draft.module(here[0].target) if here[0].kind == "module" else None
+        expr, made = new_module(draft, text, old)
+        where = f"{'before' if before else 'after'} {_all_of(draft, here)}"
+        name = type(made).__name__ if isinstance(made, nn.Module) else expr.text
+        comment = f"{draft.graph.scopes[key].path or 'the model'}: {expr.text} {where}"
+        if isinstance(made, nn.Module) and any(True for _ in made.parameters()):
+            comment += ", new weights each"
+        draft.rewires[key] = rewire.said_once(step, f"with {an(name)} {where}", comment)
+
+
+def _all_of(draft: Draft, nodes: list[Node]) -> str:
+    """Several places of one scope: ``each of the three calls of `relu` ``, ```conv1` and `conv2` ``."""
+    first = nodes[0]
+    if all(n.kind == "module" and n.target == first.target for n in nodes):
+        every = call_in_scope(draft, first)[1] == len(nodes)
+        calls = f"{'the ' if every else ''}{number(len(nodes))} calls"
+        return f"each of {calls} of `{local_name(draft, first)}`"
+    if len(nodes) > 3:
+        return f"each of {number(len(nodes))} operations"
+    return conjoined([describe(draft, n) for n in nodes])
 
 
 def _between_two(draft: Draft, step: int, first: Node, second: Node, text: Any) -> None:

@@ -12,7 +12,7 @@ from torch import nn
 from .. import rewrite
 from ..draft import Draft, batch_of, camel, describe, shape_text
 from ..edits import Assign, Edit, Place, SetValue, Shorten
-from ..errors import StepError
+from ..errors import StepError, an
 from ..expression import parse
 from ..graph import Node, Ref, Scope
 from ..targets import Target, call_name, one, outermost, resolve, spelled_where
@@ -89,7 +89,7 @@ class Remove(Operation):
         for target in targets:
             if target.node.kind not in ("module", "function", "method"):
                 raise StepError(
-                    f"{target.node.name!r} is an {target.node.kind}; remove takes modules, functions "
+                    f"{target.node.name!r} is {an(target.node.kind)}; remove takes modules, functions "
                     "and methods"
                 )
         keep = arguments.get("keep")

@@ -106,7 +106,7 @@ class Replace(Operation):
         targets = outermost(draft, resolve(draft, where))
         if any(n.kind in ("input", "output", "parameter") for t in targets for n in t.nodes):
             raise StepError(
-                f"{targets[0].node.name!r} is an {targets[0].node.kind}; replace takes modules, "
+                f"{targets[0].node.name!r} is {an(targets[0].node.kind)}; replace takes modules, "
                 "functions and methods"
             )
         whole = [t for t in targets if t.path is not None]
@@ -239,13 +239,13 @@ def _without_cell(draft: Draft, step: int, node: Node, kind: str) -> None:
             index = _item(part, state.id)
             if index == 1 and scope.users(part.id):
                 reader = scope.users(part.id)[0].name
-                raise StepError(f"{reader!r} reads the cell state, which a {kind} does not have")
+                raise StepError(f"{reader!r} reads the cell state, which {an(kind)} does not have")
             if index == 0:
                 changed = rewrite.bypassed(changed, part.id, state.id)
     if changed is not scope:
         local = local_name(draft, node)
         draft.rewire(
-            changed, step, suffix=kind, doc=f"that reads the hidden state of a {kind} from `{local}`",
+            changed, step, suffix=kind, doc=f"that reads the hidden state of {an(kind)} from `{local}`",
             comment=f"{scope.path or 'the model'}: `{local}` returns (out, h) now, without a cell state",
         )  # fmt: skip
 

@@ -12,7 +12,7 @@ from .. import graph as data
 from ..annotate import annotate
 from ..capture import capture as record
 from ..capture import make, replay
-from ..errors import CaptureError, ModelFailed, SelectionError, SurgeryError
+from ..errors import CaptureError, ModelFailed, SelectionError, SurgeryError, an
 from ..select import execution_order, is_glob, select, unknown_name
 from .node import Node
 from .scope import Scope
@@ -143,7 +143,7 @@ class ModelGraph(Mapping):
             return self._item(select(self.data, self._modules, key)[0])
         if not isinstance(key, str):
             raise SelectionError(
-                f"a {type(key).__name__} is no name; pass a node's name, a scope's key or a module"
+                f"{an(type(key).__name__)} is no name; pass a node's name, a scope's key or a module"
             )
         if key in self.data.by_name:
             return self._view(self.data.by_name[key].id)
@@ -377,7 +377,7 @@ def capture(
     """
     if not isinstance(model, nn.Module):
         raise CaptureError(
-            f"capture takes a torch.nn.Module, not a {type(model).__name__}; "
+            f"capture takes a torch.nn.Module, not {an(type(model).__name__)}; "
             "to see a plain function, wrap it in a module's forward"
         )
     if input_size is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import graph as data
+from ..errors import an
 
 if TYPE_CHECKING:
     from torch import nn
@@ -205,7 +206,7 @@ def _match(graph: ModelGraph, node: Node, inside: frozenset[str], of: Any):
         return node if of(node) else None
     else:
         raise TypeError(
-            f"a {type(of).__name__} is no class; pass a module class, a type's name, "
+            f"{an(type(of).__name__)} is no class; pass a module class, a type's name, "
             "a function of a node, or a tuple of these"
         )
     for key in graph._enclosing(node.scope):

@@ -3,8 +3,10 @@
 import json
 
 import pytest
+import torch
 from torch import nn
 
+from nbsurgery.capture import capture
 from nbsurgery.errors import SelectionError
 from nbsurgery.explain import facts
 from nbsurgery.graph import Failure, Graph
@@ -45,7 +47,7 @@ def test_a_node():
 def test_a_scope_and_the_whole():
     """A module's call, and the model, with counts."""
     row = rows("blocks.0")
-    assert row["Operations"]["value"] == "4: 2 ReLU, Linear, add"
+    assert row["Operations"]["value"] == "4: Linear, 2 ReLU (1 module), add"
     assert [link["name"] for link in row["Read by"]["links"]] == ["blocks.1.lin", "blocks.1.add"]
     assert rows()["Parameters"]["value"] == "61" == rows("")["Parameters"]["value"]
 
@@ -112,3 +114,33 @@ def test_a_repr_that_raises_hides_nothing_else():
     net.fc = Rude(4, 3)
     row = rows("fc", net=net)
     assert "Settings" not in row and row["Parameters"]["value"] == "15"
+
+
+class Positions(nn.Module):
+    """Numbers of places made for a size, a weight read directly, placeholders."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.place = nn.Embedding(9, 4), nn.Embedding(9, 4)
+        self.scale, self.rest = nn.Parameter(torch.ones(4)), nn.Identity()
+
+    def forward(self, x):
+        x = self.rest(self.rest(self.words(x)))
+        x = x + self.place(torch.arange(x.shape[1], device=x.device))
+        return self.rest(torch.relu(x)) * self.scale
+
+
+def test_who_reads_a_size_is_not_said_to_read_the_value():
+    net = Positions().eval()
+    graph = capture(net, torch.ones(2, 5, dtype=torch.long))
+    row = rows("rest_1", graph=graph, net=net)
+    assert [link["name"] for link in row["Read by"]["links"]] == ["add"]
+    row = rows("arange", graph=graph, net=net)
+    assert row["Size of"]["links"][0]["name"] == "rest_1" and "Input" not in row
+
+
+def test_layers_come_first_and_what_is_only_read_is_no_operation():
+    net = Positions().eval()
+    graph = capture(net, torch.ones(2, 5, dtype=torch.long))
+    said = rows(graph=graph, net=net)["Operations"]["value"]
+    assert said == "9: 2 Embedding, arange, add, relu, mul, 3 Identity (1 module)"

@@ -135,3 +135,33 @@ def test_two_neighbours_offer_their_edge(forked):
     labels = [o["label"] for o in forked.offers(["stem", "add"])]
     assert "Insert between these two" in labels
     assert "Insert between these two" not in [o["label"] for o in forked.offers(["stem", "out"])]
+
+
+class Repeated(nn.Module):
+    """A module that is called three times."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.up = nn.Conv2d(4, 4, 1), nn.Upsample(scale_factor=2)
+
+    def forward(self, x):
+        return self.up(self.conv(self.up(self.conv(self.up(x)))))
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("up", "each of the three calls of `up`"),
+        ([{"call": "up"}, {"call": "up_2"}], "each of two calls of `up`"),
+        ([{"call": "up"}, {"call": "conv_1"}], "the first call of `up` and the last call of `conv`"),
+    ],
+)  # fmt: skip
+def test_several_places_of_one_class_are_told_in_one_sentence(where, said):
+    session = Session(Repeated().eval(), (torch.randn(2, 4, 4, 4),), namespace={})
+    session.do("insert", {"after": where, "new": "nn.Conv2d(4, 4, 1)"})
+    code = " ".join(session.code.replace("\n# ", " ").split())
+    assert f'"""Repeated with a Conv2d after {said}."""' in code
+    assert f" the model: nn.Conv2d(4, 4, 1) after {said}, new weights each model = " in code
+    session.do("insert", {"after": {"call": "conv"}, "new": "nn.ReLU()"})
+    code = " ".join(session.code.replace("\n# ", " ").split())
+    assert "new weights each; nn.ReLU() after the first call of `conv` model = " in code

@@ -2,6 +2,7 @@
 
 from torch import nn
 
+from ...errors import an
 from ..subject import Subject, number, plural, sentences, shape, words
 
 
@@ -50,7 +51,7 @@ def recurrent(subject: Subject) -> str:
         count = subject.x[1] if layer.batch_first else subject.x[0]
         steps = f"It walks through {count} steps, one after the other"
     return sentences(
-        f"A {type(layer).__name__} of {plural(layer.num_layers, 'layer')}{both} from "
+        f"A{an(type(layer).__name__)[1:]} of {plural(layer.num_layers, 'layer')}{both} from "
         f"{layer.input_size} numbers to a state of {layer.hidden_size}",
         steps,
         f"{number(subject.params)} parameters",

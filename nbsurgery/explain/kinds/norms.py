@@ -4,6 +4,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
+from ...errors import an
 from ..subject import Subject, plural, sentences, shape, words
 
 
@@ -63,4 +64,6 @@ def instance_norm(subject: Subject) -> str:
 def functional(subject: Subject) -> str:
     """A normalisation written as a function."""
     name = subject.node.type.replace("_", " ")
-    return f"A {name} with weights that are no layer's own; the shape stays {shape(subject.y)}"
+    return (
+        f"A{an(name)[1:]} with weights that are no layer's own; the shape stays {shape(subject.y)}"
+    )

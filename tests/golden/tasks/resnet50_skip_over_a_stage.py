@@ -36,6 +36,6 @@ class ResNetSkip(nn.Module):
         return self.fc(x)
 
 
-# the model: layer2 joins layer4 (add) through a nn.Conv2d(512, 1024, 1, 2, bias=False), zero at
+# the model: layer2 joins layer4 (add) through an nn.Conv2d(512, 1024, 1, 2, bias=False), zero at
 # first: same output
 model = ResNetSkip(model)
