@@ -1161,9 +1161,10 @@ var Menu = class {
   /** @param {import("./types.js").Offer} offer */
   #button(offer) {
     const key = keyOf(offer);
+    const [label, meaning] = offer.label.split(": ");
     const made = button({
-      label: offer.label,
-      title: offer.note || void 0,
+      label,
+      title: [meaning, offer.note].filter(Boolean).join("; ") || void 0,
       class: "nbs-offer",
       click: () => this.open(this.offers.find((one) => keyOf(one) === key) ?? offer),
       signal: this.view.signal,
@@ -1210,7 +1211,7 @@ var Menu = class {
           /** @type {Error} */
           error
         );
-        preview.textContent = first ? message : "";
+        preview.textContent = "";
         this.parts.mark([]);
         if (!first) fail(message);
       }
@@ -2217,7 +2218,9 @@ var Steps = class {
     this.count.textContent = steps.length ? String(steps.length) : "";
     this.undoButton.disabled = !(can.undo ?? steps.length > 0);
     this.redoButton.disabled = !(can.redo ?? true);
+    const more = steps.length > this.list.childElementCount;
     this.list.replaceChildren(...steps.map((step, i) => this.#row(step, i, steps.length)));
+    if (more) this.list.scrollTop = this.list.scrollHeight;
     this.el.classList.toggle("nbs-empty", steps.length === 0);
     if (uid) this.list.querySelector(`[data-uid="${uid}"] [data-what="${what}"]`)?.focus({ preventScroll: true });
   }
@@ -2495,7 +2498,7 @@ function open(model, el) {
     "aria-label": "Picture of the model. Arrow keys walk, Enter shows the operations, slash searches."
   });
   const stage = h("div", { class: "nbs-stage" });
-  const toast = h("div", { class: "nbs-toast nbs-overlay", role: "status" });
+  const toast = h("div", { class: "nbs-toast", role: "status" });
   const banner = h("div", { class: "nbs-banner nbs-overlay", role: "alert", hidden: true });
   const tip = h("div", { class: "nbs-tip nbs-overlay" });
   let working = 0;
@@ -2561,7 +2564,7 @@ function open(model, el) {
   });
   const minimap = new Minimap(canvas, camera, signal);
   const keys = help();
-  canvas.append(stage, minimap.el, keys, tip, toast, banner);
+  canvas.append(stage, minimap.el, keys, tip, banner);
   const toolbar = new Toolbar(view, {
     depth: (by) => changeDepth(by),
     zoom: (by) => camera.zoom(by || 1 / camera.at.k, void 0, true),
@@ -2606,7 +2609,7 @@ function open(model, el) {
   root.append(
     h("div", { class: "nbs-top-bars" }, toolbar.el, notice),
     h("div", { class: "nbs-main" }, canvas, h("aside", { class: "nbs-panel" }, panel.el, steps.el)),
-    h("div", { class: "nbs-bottom" }, code2.el, report.el)
+    h("div", { class: "nbs-bottom" }, code2.el, report.el, toast)
   );
   el.append(root);
   listenToKeys(view, canvas, {

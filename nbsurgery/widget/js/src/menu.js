@@ -118,9 +118,10 @@ export class Menu {
   /** @param {import("./types.js").Offer} offer */
   #button(offer) {
     const key = keyOf(offer);
+    const [label, meaning] = offer.label.split(": "); // the form has room for both
     const made = button({
-      label: offer.label,
-      title: offer.note || undefined,
+      label,
+      title: [meaning, offer.note].filter(Boolean).join("; ") || undefined,
       class: "nbs-offer",
       click: () => this.open(this.offers.find((one) => keyOf(one) === key) ?? offer),
       signal: this.view.signal,

@@ -66,7 +66,9 @@ export class Steps {
     this.count.textContent = steps.length ? String(steps.length) : "";
     this.undoButton.disabled = !(can.undo ?? steps.length > 0);
     this.redoButton.disabled = !(can.redo ?? true);
+    const more = steps.length > this.list.childElementCount;
     this.list.replaceChildren(...steps.map((step, i) => this.#row(step, i, steps.length)));
+    if (more) this.list.scrollTop = this.list.scrollHeight;
     this.el.classList.toggle("nbs-empty", steps.length === 0);
     if (uid) this.list.querySelector(`[data-uid="${uid}"] [data-what="${what}"]`)?.focus({ preventScroll: true });
   }

@@ -36,7 +36,7 @@ export function open(model, el) {
     "aria-label": "Picture of the model. Arrow keys walk, Enter shows the operations, slash searches.",
   });
   const stage = h("div", { class: "nbs-stage" });
-  const toast = h("div", { class: "nbs-toast nbs-overlay", role: "status" });
+  const toast = h("div", { class: "nbs-toast", role: "status" });
   const banner = h("div", { class: "nbs-banner nbs-overlay", role: "alert", hidden: true });
   const tip = h("div", { class: "nbs-tip nbs-overlay" });
 
@@ -98,7 +98,7 @@ export function open(model, el) {
   });
   const minimap = new Minimap(canvas, camera, signal);
   const keys = help();
-  canvas.append(stage, minimap.el, keys, tip, toast, banner);
+  canvas.append(stage, minimap.el, keys, tip, banner);
   const toolbar = new Toolbar(view, {
     depth: (by) => changeDepth(by),
     zoom: (by) => camera.zoom(by || 1 / camera.at.k, undefined, true),
@@ -145,7 +145,7 @@ export function open(model, el) {
   root.append(
     h("div", { class: "nbs-top-bars" }, toolbar.el, notice),
     h("div", { class: "nbs-main" }, canvas, h("aside", { class: "nbs-panel" }, panel.el, steps.el)),
-    h("div", { class: "nbs-bottom" }, code.el, report.el));
+    h("div", { class: "nbs-bottom" }, code.el, report.el, toast));
   el.append(root);
 
   listenToKeys(view, canvas, {
