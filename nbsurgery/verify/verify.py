@@ -13,7 +13,7 @@ from ..claims import Claim
 from ..errors import CaptureError, ModelFailed
 from ..graph import Graph
 from . import runs
-from .checks import FULL, IMMEDIATE
+from .checks import FULL, HOLDING, IMMEDIATE
 from .execute import Built
 from .failure import explain
 from .report import Finding, Report
@@ -22,11 +22,12 @@ from .subject import Subject
 
 
 class Progress(NamedTuple):
-    """The check that comes next, and which of how many it is."""
+    """The check that comes next, which of how many it is, and whether it holds the kernel for seconds."""
 
     name: str
     number: int
     of: int
+    holds: bool = False
 
 
 Checking = Generator[Progress, None, Report]
@@ -127,7 +128,7 @@ def full_by_steps(
     while True:
         state, found, subject = runs.versions((original, *built.modules)), [], None
         for number, (name, checks) in enumerate(groups, 1):
-            yield Progress(name, number, len(groups))
+            yield Progress(name, number, len(groups), any(one in HOLDING for one in checks))
             if runs.versions((original, *built.modules)) != state:
                 break
             subject = subject or _subject(
@@ -220,8 +221,9 @@ def _guarded(one, subject: Subject):
 
 
 def _name(check: Callable) -> str:
-    """What a check is called, from its file."""
-    return check.__module__.rpartition(".")[2].replace("_", " ")
+    """What a check is called, from its file; one that is not the file's main one by what it looks at."""
+    name = check.__module__.rpartition(".")[2].replace("_", " ")
+    return name if check.__name__ == "check" else f"{name} of the {check.__name__}"
 
 
 def _flat(claims: Any) -> Iterable[Claim]:

@@ -470,6 +470,8 @@ test("the full check: progress, stop, and its verdict beside the code that was e
   model.set("_checking", { state: "running", name: "train mode", number: 4, of: 9 });
   assert.equal($(".nbs-mood").textContent, "checking train mode, 4 of 9");
   assert.match($(".nbs-fate").textContent, /cell below; checking train mode, 4 of 9/);
+  model.set("_checking", { state: "running", name: "export", number: 8, of: 10, holds: true });
+  assert.equal($(".nbs-mood").textContent, "checking export, 8 of 10; it holds the kernel for some seconds");
   assert.equal($(".nbs-verify").textContent, "Stop");
   click($(".nbs-verify"));
   assert.ok(model.sent.some((m) => m.method === "stop_verify"));

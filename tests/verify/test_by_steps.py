@@ -8,6 +8,7 @@ from torch import nn
 
 from nbsurgery import verify
 from nbsurgery.capture import capture
+from nbsurgery.session import Session
 
 
 @pytest.fixture
@@ -57,3 +58,21 @@ def test_a_weight_written_between_two_checks_begins_them_again(model):
         model[0].weight.add_(1)
     assert [next(steps).number for _ in range(2)] == [1, 2]
     assert verify.finished(steps).ok
+
+
+def test_the_exporter_is_told_to_hold_and_looks_at_the_original_once(model, monkeypatch):
+    exported, export = [], torch.export.export
+
+    def spy(module, *args, **kwargs):
+        exported.append(module)
+        return export(module, *args, **kwargs)
+
+    monkeypatch.setattr(torch.export, "export", spy)
+    session = Session(model, (torch.randn(2, 3),), namespace={})
+    counts = []
+    for new in ("nn.GELU()", "nn.SiLU()"):
+        session.do("replace", {"where": "1", "new": new})
+        held = [p.name for p in session.checking() if p.holds]
+        assert held == ["export of the original", "export"]
+        counts.append(len(exported))
+    assert counts == [2, 3]

@@ -55,7 +55,13 @@ def test_other_work_is_served_between_checks(run, fake):
 
     run(kernel())
     assert [one["name"] for one in log[:-1]] == ["train mode", "export"]
-    assert log[0] == {"state": "running", "name": "train mode", "number": 1, "of": 2}
+    assert log[0] == {
+        "state": "running",
+        "name": "train mode",
+        "number": 1,
+        "of": 2,
+        "holds": False,
+    }
     assert fake.report["findings"][0]["text"] == "checked in full"
 
 

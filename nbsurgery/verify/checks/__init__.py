@@ -57,6 +57,11 @@ FULL = (
     train_mode.check,
     bfloat16.check,
     deepcopy_pickle.check,
+    export.original,
     export.check,
     script.check,
 )
+
+# one call of torch each, of some seconds, that nothing can interrupt: it patches torch while it lasts,
+# so it can go into no thread, and what a notebook defines cannot be pickled into another process
+HOLDING = (export.original, export.check)

@@ -270,8 +270,8 @@ function parts(source) {
 // src/report.js
 var SIGNS = { ok: "check", info: "info", warning: "warn", error: "cross" };
 var WEIGHT = ["error", "warning", "info", "ok"];
-function progress({ name, number, of }) {
-  return `checking ${name}, ${number} of ${of}`;
+function progress({ name, number, of, holds: holds2 }) {
+  return `checking ${name}, ${number} of ${of}${holds2 ? "; it holds the kernel for some seconds" : ""}`;
 }
 function verdict(report) {
   for (const [severity, word] of [["error", "problem"], ["warning", "warning"]]) {

@@ -11,8 +11,8 @@ const WEIGHT = ["error", "warning", "info", "ok"];
  * What is being checked, in words.
  * @param {import("./types.js").Checking} checking
  */
-export function progress({ name, number, of }) {
-  return `checking ${name}, ${number} of ${of}`;
+export function progress({ name, number, of, holds }) {
+  return `checking ${name}, ${number} of ${of}${holds ? "; it holds the kernel for some seconds" : ""}`;
 }
 
 /**

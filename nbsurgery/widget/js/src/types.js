@@ -38,7 +38,7 @@
  *   state: "ok" | "off" | "failed", reason?: string}} Step
  * @typedef {{severity: "ok" | "info" | "warning" | "error", text: string, cure?: any}} Finding
  * @typedef {{state?: "running" | "done" | "failed" | "stopped", name?: string, number?: number,
- *   of?: number, text?: string}} Checking
+ *   of?: number, holds?: boolean, text?: string}} Checking
  * @typedef {{ok?: boolean, findings?: Finding[],
  *   facts?: {label: string, before: any, after: any}[]}} Report
  *
