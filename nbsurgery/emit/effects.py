@@ -32,8 +32,9 @@ def refuse_effects(writer: Writer) -> None:
         if file is None or definition is None:
             continue
         lines = {f.line for n in writer.nodes for f in n.frames if f.code is code}
+        stored = _stored(definition)
         for node in ast.walk(definition):
-            effect = _is_effect(writer, node, _given(definition, node, code), code)
+            effect = _is_effect(writer, node, _given(stored, node, code), code)
             strict = bool(effect) and not isinstance(node, ast.Attribute)
             if effect and _ran(writer, code, node, definition, lines, strict):
                 raise writer.refuse(
@@ -42,13 +43,19 @@ def refuse_effects(writer: Writer) -> None:
                 )
 
 
-def _given(definition: ast.FunctionDef, node: ast.AST, code: types.CodeType) -> set[str]:
+def _stored(definition: ast.FunctionDef) -> dict[str, int]:
+    """The first line on which each name is given another value."""
+    first: dict[str, int] = {}
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            first[node.id] = min(node.lineno, first.get(node.id, node.lineno))
+    return first
+
+
+def _given(stored: dict[str, int], node: ast.AST, code: types.CodeType) -> set[str]:
     """The parameters that still hold what was given where the node stands, but ``self``."""
     line = getattr(node, "lineno", 0)
-    before = {
-        n.id for n in ast.walk(definition) if isinstance(n, ast.Name) and n.lineno < line
-        and isinstance(n.ctx, (ast.Store, ast.Del))
-    }  # fmt: skip
+    before = {name for name, first in stored.items() if first < line}
     count = code.co_argcount + code.co_kwonlyargcount
     return set(code.co_varnames[1:count]) - before
 

@@ -122,7 +122,12 @@ class FreezeOperation(Operation):
             where = {"call": call_name(draft.graph, nodes[0].id)}
             found.append(
                 Offer(
-                    self.name, "Freeze everything up to here", "Train", fields, {"until": where}, 1
+                    self.name,
+                    "Freeze up to here: all before it, too",
+                    "Train",
+                    fields,
+                    {"until": where},
+                    1,
                 )
             )
         return found

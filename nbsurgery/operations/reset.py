@@ -47,7 +47,14 @@ class ResetParameters(Operation):
             return []
         where = paths if len(paths) > 1 else paths[0]
         return [
-            Offer(self.name, "Draw the weights anew", "Train", (), {"where": where}, len(paths))
+            Offer(
+                self.name,
+                "New weights: drawn as for a new layer",
+                "Train",
+                (),
+                {"where": where},
+                len(paths),
+            )
         ]
 
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
