@@ -282,9 +282,6 @@ def identities(model, args, kwargs=None, *, graph, others=(), train=True) -> lis
         for node in scope.nodes:
             if node.glue or node.kind not in ("module", "function", "method") or not node.outputs:
                 continue
-            if node.frames and (scope.type, node.frames) in seen:
-                continue  # the same place of the same class
-            seen.add((scope.type, node.frames))
             row = Row(node.id, scope.type)
             rows.append(row)
             if cls := _with_identity(graph, scope, node, module, row):

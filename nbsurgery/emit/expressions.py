@@ -73,6 +73,7 @@ class Writer:
         verbatim: Where the author's own expressions were printed: file, first and last line.
         handed_on: The reads of parameters (in the author's tree) that the text hands on by name.
         read_by_name: The names of those parameters.
+        carried: The reads of a dtype that the text does again where the author gave it on.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Writer:
         self.handed_on: set[ast.Name] = set()
         self.read_by_name: set[str] = set()
         self.parameters: tuple[str, ...] = ()
+        self.carried: set[str] = set()
         self._owners: dict[str, tuple[str, nn.Module, dict]] = {}
         self.load(scope.nodes)
 
@@ -110,6 +112,7 @@ class Writer:
 
     def _unwritten(self, node: Node) -> Node:
         """Parts of an argument that were found on entering: nobody wrote their subscripts here."""
+        recorded = node.frames
         if node.frames and None in node.frames[-1].position:
             whole = node  # an item stands where the call stands that hands it out
             while whole.glue and whole.type in ("getitem", "getattr") and whole.args:
@@ -120,6 +123,11 @@ class Writer:
             node = node.with_(frames=source.pinpoint(node.frames, whole))
         if not node.glue or node.type not in ("getitem", "getattr") or not node.frames:
             return node
+        base = self.by_id.get(node.args[0].id) if isinstance(node.args[0], Ref) else None
+        _, written = source.expression(node.frames[-1])
+        apart = base is not None and base.frames != recorded and isinstance(written, ast.Call)
+        if apart and ast.unparse(written.func) not in ("getattr", "operator.getitem"):
+            return node.with_(frames=())  # of an argument of the call that stands there
         made = node
         while made.glue and made.args and isinstance(made.args[0], Ref):
             made = self.by_id.get(made.args[0].id, made)

@@ -67,12 +67,13 @@ def _statement(line: str, width: int) -> list[str]:
     if match := re.fullmatch(r"(from [\w.]+ import )([\w, ]+)", body):
         names = [f"{indent}    {name}," for name in match[2].split(", ")]
         return [f"{indent}{match[1]}(", *names, f"{indent})"]
-    if match := re.match(r"(return |[\w., *\[\]]+ (?:[-+*/&|^]?=) )", body):
+    if match := re.match(r"(return |[\w., *\[\]()]+ (?:[-+*/&|^]?=) )", body):
         head, expression = match[1], body[match.end() :]
         targets, _, sign = head.rstrip().rpartition(" ")
         far = len(indent + targets) + len(sign) + 3 > width  # no right side would fit behind them
         if "," in targets and (far or re.fullmatch(r"[\w.]+", expression)):
-            names = [f"{indent}    {name.strip()}," for name in targets.split(",") if name.strip()]
+            parts = _split_commas(targets)
+            names = [line for part in parts for line in _with_comma(indent + "    ", part, width)]
             first, *rest = _brackets(indent, f"_ {sign} {expression}", width)
             return [f"{indent}(", *names, first.replace("_", ")", 1), *rest]
         return _expression(indent, head, expression, "", width)

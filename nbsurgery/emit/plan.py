@@ -368,7 +368,10 @@ class Plan:
         if node.frames or node.target not in (operator.getitem, getattr):
             return False
         whole = self.w.by_id[node.args[0].id] if isinstance(node.args[0], Ref) else None
-        return whole is not None and (whole.kind == "input" or self._entered(whole))
+        opened = (
+            node.glue and whole is not None and bool(whole.frames) and whole.id not in self.unpack
+        )
+        return opened or whole is not None and (whole.kind == "input" or self._entered(whole))
 
     @staticmethod
     def _put_in(node: Node) -> bool:

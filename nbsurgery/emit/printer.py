@@ -19,9 +19,16 @@ from ..paths import moved
 from . import format, loops
 from .effects import refuse_effects
 from .expressions import ATOM, INPLACE, INPLACE_METHODS, Writer, quoted
-from .names import identifier, is_name
+from .names import identifier, is_name, singular
 from .plan import Plan, is_inplace_statement, out_of_place
-from .specialised import GUARD, argument_guards, guard_lines, guarded, none_results
+from .specialised import (
+    GUARD,
+    argument_guards,
+    carried_dtypes,
+    guard_lines,
+    guarded,
+    none_results,
+)
 
 _ROUNDS = 6
 
@@ -94,6 +101,7 @@ def print_class(
         final = Writer(graph, scope, module, new, base)
         final.copies = form == "copy"
         none_results(final)
+        carried_dtypes(final)
         final.verbatim = (
             body.w.verbatim
         )  # a first text tells which decisions stand in it as written
@@ -121,6 +129,7 @@ class _Body:
         self.early: set[str] = set()  # sizes to read before their tensor's variable goes
         self.conflicts: dict[str, str] = {}
         none_results(self.w)
+        carried_dtypes(self.w)
         self._prune()
         out_of_place(self.w)
         self._inputs()
@@ -238,6 +247,7 @@ class _Body:
         self.lines = list(plan.head)
         self.places: list[Any] = [None] * len(self.lines)  # where the author wrote each line
         self.depth = 0
+        self.asked: set[tuple] = set()  # guards that stand there already
         self.open: list[str] = []
         for i, node in enumerate(statements):
             self._statement(node, i)
@@ -283,8 +293,12 @@ class _Body:
     def _statement(self, node: Node, i: int) -> None:
         w = self.w
         if node.kind == GUARD:
-            for line in guard_lines(w, node):
-                self._add(line)
+            lines = guard_lines(w, node)
+            asked = (lines[0], frozenset(self._roots(node)))
+            if asked not in self.asked:
+                self.asked.add(asked)
+                for line in lines:
+                    self._add(line)
             return
         if self._context(node):
             return
@@ -323,6 +337,14 @@ class _Body:
         name = self._name(node, i)
         self._hold(node.id, name)
         self._add(f"{name} = {text}")
+
+    def _roots(self, node: Node) -> set[str]:
+        """The values of which a guard reads a part: the same parameter may have been read twice."""
+        if node.kind == "parameter":
+            return {str(node.target)}
+        if node.kind != GUARD and not node.glue:
+            return {node.id}
+        return {root for ref in node.refs for root in self._roots(self.w.by_id[ref])}
 
     def _plain_statement(self, node: Node) -> bool:
         """``x.clamp_(0)`` on a line of its own: the variable stays."""
@@ -461,7 +483,16 @@ class _Body:
         if node.kind == "module":
             parts = [p for p in node.target.split(".") if not p.isdigit()]
             return identifier(parts[-1]) if parts else "out"
-        return _called(node)
+        return self._part(node) if node.type == "getitem" else _called(node)
+
+    def _part(self, node: Node) -> str:
+        """What an item is called: its key, or one of ``features``."""
+        base, index = node.args
+        whole = self.w.names.get(base.id, "") if isinstance(base, Ref) else ""
+        if isinstance(index, str):
+            return identifier(index)
+        one = singular(whole) if whole.isidentifier() and type(index) is int else ""
+        return one if one.isidentifier() and one not in (whole, "item") else "part"
 
     def _ideas(self, node: Node, i: int) -> list[str]:
         w, ideas = self.w, []
@@ -479,8 +510,7 @@ class _Body:
         elif node.type == "getattr":
             ideas.append(identifier(node.args[1]))
         elif node.type == "getitem":
-            index = node.args[1]
-            ideas.append(identifier(index) if isinstance(index, str) else "part")
+            ideas.append(self._part(node))
         elif node.type in _PLAIN_RESULTS:
             ideas.append("out")
         else:
@@ -492,7 +522,10 @@ def _called(node: Node) -> str:
     """What the result of a function is called; that of a class such as ``BaseModelOutput``: ``output``."""
     if node.type[:1].isupper():
         return "output"
-    return identifier({"add": "total", "iadd": "total"}.get(node.type, node.type))
+    if re.fullmatch(r"(adaptive_)?(max|avg)_pool\dd", node.type):
+        return "pooled"
+    name = {"add": "total", "iadd": "total", "interpolate": "resized"}.get(node.type, node.type)
+    return identifier(re.sub(r"\dd$", "", name))
 
 
 _PLAIN_RESULTS = ("add", "iadd", "view", "reshape", "permute", "transpose", "mul", "sub", "truediv")

@@ -20,11 +20,16 @@ from .. import source
 from ..errors import EmissionError
 from ..graph import Node, Ref, Scope, Specialisation, iter_refs, map_refs
 from .expressions import Writer, quoted
+from .turns import header, over_what_is_given
 
 _OPPOSITE = {
     operator.eq: operator.ne, operator.ne: operator.eq, operator.lt: operator.ge,
     operator.ge: operator.lt, operator.gt: operator.le, operator.le: operator.gt,
 }  # fmt: skip
+_REVERSED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq, ast.Lt: ast.GtE, ast.Gt: ast.LtE, ast.Is: ast.IsNot, ast.In: ast.NotIn,
+}  # fmt: skip
+_REVERSED |= {after: before for before, after in _REVERSED.items()}
 GUARD = "guard"
 
 
@@ -76,6 +81,9 @@ def guarded(writer: Writer, allowed: bool, settled: Container[int] = ()) -> set[
     training: set[str] = set()
     keys = {writer.scope.key} | _opened_scopes(writer)
     found: set[int] = set()
+    lengths = _lengths(writer)
+    if lengths and not allowed:
+        raise writer.refuse(f"{lengths[0].expression} may have another number of items")
     for number, decision in enumerate(writer.base.specialisations):
         inner = decision.scope != writer.scope.key
         if decision.scope not in keys or inner and number in settled:
@@ -102,6 +110,8 @@ def guarded(writer: Writer, allowed: bool, settled: Container[int] = ()) -> set[
                 raise
         else:
             found.add(number)
+    for number, decision in enumerate(lengths, len(writer.base.specialisations)):
+        _insert(writer, decision, number)
     return found
 
 
@@ -116,6 +126,50 @@ def _opened_scopes(writer: Writer) -> set[str]:
         if up not in called:
             found.add(key)
     return found
+
+
+def _lengths(writer: Writer) -> list[Specialisation]:
+    """How many items the lists had that a loop went through without saying so.
+
+    A part that goes through a list of images returns a list of anchors, and a list may come inside of
+    an object. What was done with each item stands in the text once for each.
+    """
+    found = []
+    for node in writer.nodes:
+        child = writer.base.scopes.get(node.child) if node.child else None
+        if child is not None and child.output is not None and node.frames:
+            result = child.output.args[0] if child.output.args else None
+            loops = child.opaque or over_what_is_given(_type_of(writer, child))
+            if type(result) is list and loops:
+                name = source.variable(writer.scope, node) or node.name
+                found.append((name, len(result), node))
+        if node.glue and node.target is getattr and not node.outputs:
+            items = {u.args[1] for u in writer.users[node.id] if u.target is operator.getitem}
+            named = any(
+                _reads(loop, node.args[1]) for loop in over_what_is_given(_owner(writer, node))
+            )
+            if named and items and all(type(i) is int for i in items):
+                found.append((node.args[1], max(items) + 1, node))
+    where = [node.frames[-1].place if node.frames else writer.scope.type for _, _, node in found]
+    return [
+        Specialisation("iterate", name, count, place, writer.scope.key, node.id)
+        for (name, count, node), place in zip(found, where, strict=True)
+    ]
+
+
+def _type_of(writer: Writer, scope: Scope) -> type:
+    inner = writer.below(scope.path)
+    return type(writer.module.get_submodule(inner)) if inner else type(writer.module)
+
+
+def _owner(writer: Writer, node: Node) -> type:
+    return type(writer.owner(node)[1])
+
+
+def _reads(loop: ast.AST, attribute: str) -> bool:
+    """Whether a loop goes through an attribute of this name."""
+    read = ast.walk(header(loop)[1])
+    return any(isinstance(n, ast.Attribute) and n.attr == attribute for n in read)
 
 
 def _same_in_every_call(writer: Writer) -> None:
@@ -142,6 +196,8 @@ def _outline(scope: Scope) -> str:
 def _indifferent(writer: Writer, decision: Specialisation, place: _Place | None) -> bool:
     """Whether the text is right however the decision falls."""
     if place is not None and (_is_check(place) or _is_printed(writer, place)):
+        return True
+    if decision.node in writer.carried:
         return True
     if decision.kind != "none" or _at_border(writer, "returns"):
         return False
@@ -280,6 +336,72 @@ def none_results(writer: Writer) -> None:
                 kwargs[keyword.arg] = found(kwargs[keyword.arg], keyword.value)
         nodes[i] = node.with_(args=tuple(args), kwargs=kwargs)
     writer.load(nodes)
+
+
+def carried_dtypes(writer: Writer) -> None:
+    """A dtype that the author read off a value and gave to a call (``x.to(query.dtype)``) is read again.
+
+    The run knows only which dtype it was, and a text with that one would hold for no other. Where every
+    use of what he read is such an argument, the decision is none.
+    """
+    reads: dict[tuple, list[Node]] = {}  # where it is read, as seen from each function on the way
+    for decision in writer.base.specialisations:
+        node = writer.by_id.get(decision.node) if decision.kind == "dtype" else None
+        if node is None or node.target is not getattr or not node.frames:
+            continue
+        for depth, frame in enumerate(node.frames):
+            reads.setdefault((node.frames[:depth], source.expression(frame)[1]), []).append(node)
+    if not reads:
+        return
+    order = {n.id: i for i, n in enumerate(writer.nodes)}
+    nodes = list(writer.nodes)
+    used: dict[tuple, set[ast.expr]] = {}
+    for i, node in enumerate(nodes):
+        _, written = writer.written(node)
+        if not isinstance(written, ast.Call) or node.kind not in ("module", "method", "function"):
+            continue
+        constants = source.constants_of(node.frames[-1].code)
+
+        def again(arg: Any, expression: ast.expr, node: Node = node, constants=constants) -> Any:
+            if not isinstance(arg, torch.dtype):
+                return arg
+            read = constants.get(expression.id) if isinstance(expression, ast.Name) else expression
+            key = (node.frames[:-1], read)
+            for made in reversed(reads.get(key, ())):
+                if order[made.id] < order[node.id]:
+                    used.setdefault(key, set()).add(expression)
+                    return Ref(made.id)
+            return arg
+
+        skip = 1 if node.kind == "method" else 0
+        args, kwargs = list(node.args), dict(node.kwargs)
+        for k, expression in enumerate(written.args):
+            if isinstance(expression, ast.Starred):
+                break
+            if k + skip < len(args):
+                args[k + skip] = again(args[k + skip], expression)
+        for keyword in written.keywords:
+            if keyword.arg in kwargs:
+                kwargs[keyword.arg] = again(kwargs[keyword.arg], keyword.value)
+        nodes[i] = node.with_(args=tuple(args), kwargs=kwargs)
+    for key, expressions in used.items():
+        if _all_uses(key[1], expressions, reads[key][-1].frames[len(key[0])].code):
+            writer.carried |= {node.id for node in reads[key]}
+    writer.load(nodes)
+
+
+def _all_uses(read: ast.expr, found: set[ast.expr], code: types.CodeType) -> bool:
+    """Whether these expressions are all that the author does with what he read."""
+    if read in found:
+        return True
+    name = next(iter(found)).id
+    definition = source.function_def(code)
+    loads = {
+        n
+        for n in ast.walk(definition)
+        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
+    }
+    return loads == found
 
 
 def _named(call: Node, reader: Node, name: str) -> bool:
@@ -428,20 +550,49 @@ def guard_lines(writer: Writer, node: Node) -> list[str]:
     """The two lines of a guard: the test, and the error that says what the text holds for."""
     decision: Specialisation = node.target
     tested = writer.by_id[node.args[0].id]
-    holds = " ".join(decision.expression.split())
-    if decision.kind == "none":
-        holds = f"{holds} is None"
-    room = 78 - len(f"this forward holds for  → {decision.value!r} only ({decision.source})")
-    holds = holds if len(holds) <= room else holds[: max(room - 1, 10)] + "…"
     if decision.kind == "training":
         mode = "training" if decision.value else "eval"
         message = f"this forward was written from a run in {mode} mode ({decision.source})"
     else:
-        message = f"this forward holds for {holds} → {decision.value!r} only ({decision.source})"
+        room = 84 - len(f"this forward holds only where  ({decision.source})")
+        message = f"this forward holds only where {_held(decision, room)} ({decision.source})"
     return [
         f"if {_test(writer, tested, decision)}:",
         f"    raise RuntimeError({quoted(message)})",
     ]
+
+
+def _held(decision: Specialisation, room: int) -> str:
+    """What was so in the run, as one would say it: ``mask is None``, ``not x.shape[0] > 2``."""
+    text, value = " ".join(decision.expression.split()), decision.value
+    before, after = "", f" is {value!r}"
+    if decision.kind == "none":
+        after = " is None" if value else " is not None"
+    elif decision.kind == "iterate":
+        tree = ast.parse(text, mode="eval").body if _parses(text) else None
+        if isinstance(tree, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            text = ast.unparse(tree.generators[0].iter)
+        after = f" has {value} items"
+    elif decision.kind == "dtype":
+        after = f" is {value}"
+    elif isinstance(value, bool):
+        tree = ast.parse(text, mode="eval").body if _parses(text) else None
+        if not value and isinstance(tree, ast.Compare) and len(tree.ops) == 1:
+            tree.ops = [_REVERSED[type(tree.ops[0])]()]
+            text, value = ast.unparse(tree), True
+        before, after = "" if value else "not ", ""
+        if not value and isinstance(tree, (ast.BoolOp, ast.IfExp)):
+            before, after = "not (", ")"
+    room = max(room - len(before + after), 10)
+    return before + (text if len(text) <= room else text[: room - 1] + "…") + after
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text, mode="eval")
+    except SyntaxError:
+        return False
+    return True
 
 
 def _test(writer: Writer, tested: Node, decision: Specialisation) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import inspect
 import sys
 import textwrap
 import types
@@ -25,6 +26,7 @@ from .turns import (
     Turns,
     around,
     counted_by,
+    fixed,
     flat,
     free_index,
     from_zero,
@@ -94,8 +96,13 @@ def splice(
         raise writer.refuse("nothing in it was changed")
     methods: dict[tuple, _Method] = {}
     for change in found:
-        method, turns = _method_of(writer, change.node, methods)
-        method.apply(change, turns)
+        try:
+            method, turns = _method_of(writer, change.node, methods)
+            method.apply(change, turns)
+        except EmissionError:
+            if len(found) > 1 or not _at_the_end(before, change):
+                raise
+            return _around(writer, change, name, doc)
     edited = [method for method in methods.values() if method.edits]
     texts = [method.text() for method in edited]
     head = [f"class {name}({writer.refer(type(module))}):"]
@@ -106,6 +113,33 @@ def splice(
         method.imports()
     _one_meaning(writer)
     return Printed(tuple(writer.imports.lines), "\n".join(head) + "\n" + body, ())
+
+
+def _at_the_end(before: Scope, change: Change) -> bool:
+    """Whether what the module returns, as it is, goes through new modules."""
+    output = before.output
+    if change.kind != "insert" or output is None:
+        return False
+    return output.args[:1] == (Ref(change.node.id),)
+
+
+def _around(writer: Writer, change: Change, name: str, doc: str | None) -> Printed:
+    """A forward around the author's: the place is written where no text can be changed."""
+    cls = type(writer.module)
+    parameters = list(inspect.signature(cls.forward).parameters.values())[1:]
+    plain = all(
+        p.kind is p.POSITIONAL_OR_KEYWORD and p.default is inspect.Parameter.empty
+        for p in parameters
+    )
+    given = ", ".join(p.name for p in parameters) if plain else "*args, **kwargs"
+    value = f"super().forward({given})"
+    for attribute in change.attributes:
+        value = f"self.{attribute}({value})"
+    lines = [f"class {name}({writer.refer(cls)}):"]
+    lines += [format.docstring(doc, "    "), ""] if doc else []
+    signature = ", ".join(["self", *([given] if given else [])])
+    lines += [f"    def forward({signature}):", f"        return {value}"]
+    return Printed(tuple(writer.imports.lines), "\n".join(lines), ())
 
 
 def _joins_nothing(writer: Writer) -> None:
@@ -286,10 +320,9 @@ def _method_of(writer: Writer, node: Node, methods: dict) -> tuple[_Method, list
     if not frames:
         raise writer.refuse(f"where {node.name} is written is not known")
     depth = _overridable(writer, node)
-    found = Turns(writer)
-    turns = found.of(node, depth)
+    turns = Turns(writer).of(node, depth)
     for frame, here in zip(frames[depth:], turns, strict=True):
-        if not all(found.fixed(frame, turn.loop) for turn in here):
+        if not all(fixed(type(writer.module), frame.code, turn.loop) for turn in here):
             raise writer.refuse(f"{node.name} stands in a loop over what the module is given")
     code = frames[depth].code
     if (code,) not in methods:

@@ -40,6 +40,9 @@ _ATTEMPTS = {
 }
 
 
+_SHORT = 15  # lines that one reads at a glance
+
+
 @dataclass(frozen=True)
 class Style:
     """Choices of taste.
@@ -253,10 +256,32 @@ def _class(draft: Draft, rewire: Rewire, arg: str, name: str, classes: str) -> _
                     names=rewire.names, allow_specialised=attempt == "guarded", base=draft.base,
                     keep=_set_again(draft, scope.path),
                 )  # fmt: skip
-            return _Written(piece.imports, piece.text, attempt == "spliced")
+            written = _Written(piece.imports, piece.text, attempt == "spliced")
         except EmissionError as error:
             refused[attempt] = error
+            continue
+        if classes == "auto" and attempt == "printed":
+            written = _shorter(draft, rewire, written, doc, new, name)
+        return written
     raise refused["printed"]
+
+
+def _shorter(
+    draft: Draft, rewire: Rewire, printed: _Written, doc: str, new: dict[str, str], name: str
+) -> _Written:
+    """The author's text with the edit in it where the printed one is far longer: his loop unrolled."""
+    lines = printed.text.count("\n")
+    if lines < 2 * _SHORT:
+        return printed
+    scope = draft.graph.scopes[rewire.key]
+    module = draft.model.get_submodule(scope.path)
+    try:
+        piece = splice(draft.base, scope, module, name=name, doc=doc, new=new)
+    except EmissionError:
+        return printed
+    if piece.text.count("\n") > lines - _SHORT:
+        return printed
+    return _Written(piece.imports, piece.text, True)
 
 
 def _set_again(draft: Draft, path: str) -> set[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import operator
+import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -148,20 +150,9 @@ class Turns:
                 return False
         return True
 
-    def fixed(self, frame: Frame, loop: ast.AST) -> bool:
-        """Whether the module, and not what it is called with, says how often a loop turns."""
-        return _fixed(*self._items(frame, loop))
-
-    def _items(self, frame: Frame, loop: ast.AST) -> tuple[ast.expr, str]:
-        """What a loop goes through, and the name of the module in that text."""
-        code, own = frame.code, source.own_methods(type(self.w.module))
-        plain = code in own and source.defined(type(self.w.module), own[code][0])[1] is own[code][1]
-        me = code.co_varnames[0] if plain else ""
-        return follow(header(loop)[1], source.constants_of(code), me), me
-
     def _length(self, frame: Frame, loop: ast.AST) -> int | None:
         """How often a loop turns, where that can be read off the module."""
-        items, me = self._items(frame, loop)
+        items, me = _items(type(self.w.module), frame.code, loop)
         if not _fixed(items, me, every=True):
             return None
         text = ast.fix_missing_locations(ast.Expression(items))
@@ -169,6 +160,30 @@ class Turns:
             return len(list(eval(compile(text, "", "eval"), {me: self.w.module})))
         except Exception:  # noqa: BLE001 - it goes through something else
             return None
+
+
+def fixed(cls: type, code: types.CodeType, loop: ast.AST) -> bool:
+    """Whether the module, and not what it is called with, says how often a loop turns."""
+    return _fixed(*_items(cls, code, loop))
+
+
+def _items(cls: type, code: types.CodeType, loop: ast.AST) -> tuple[ast.expr, str]:
+    """What a loop goes through, and the name of the module in that text."""
+    own = source.own_methods(cls)
+    plain = code in own and source.defined(cls, own[code][0])[1] is own[code][1]
+    me = code.co_varnames[0] if plain else ""
+    return follow(header(loop)[1], source.constants_of(code), me), me
+
+
+@functools.lru_cache(1024)
+def over_what_is_given(cls: type) -> tuple[ast.AST, ...]:
+    """The loops in the methods of a class that turn as often as what it is called with says."""
+    found: list[ast.AST] = []
+    for code in source.own_methods(cls):
+        definition = None if source.is_torch(code.co_filename) else source.function_def(code)
+        loops = [n for n in ast.walk(definition) if countable(n)] if definition is not None else ()
+        found += [loop for loop in loops if not fixed(cls, code, loop)]
+    return tuple(found)
 
 
 def _runs_in(file: source.File, written: ast.AST, until: ast.AST, branches: bool) -> bool:
@@ -273,4 +288,5 @@ def is_item_of_twin(node: Node, writer: Writer) -> bool:
     if node.target not in (operator.getitem, getattr) or not isinstance(node.args[0], Ref):
         return False
     made = writer.by_id.get(node.args[0].id)
-    return made is not None and made.frames == node.frames
+    result = made is not None and made.kind in ("module", "function", "method")
+    return result and made.frames == node.frames

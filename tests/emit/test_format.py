@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 
@@ -65,3 +66,16 @@ def test_a_docstring_is_data():
         exec(f"class X:\n{docstring(text, '    ')}\n", found)  # noqa: S102
         assert " ".join(found["X"].__doc__.split()) == " ".join(text.split())
         assert all(len(line) <= 100 for line in docstring(text, "    ").split("\n"))
+
+
+@pytest.mark.parametrize("right", ["x.unbind(0)", "x", "self.split(first, second, third=[4] * 9)"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_unpacking_of_thirty(right, nested):
+    """One variable a line, also where some are unpacked further; the same statement as before."""
+    names = [f"value_{i}" for i in range(30)]
+    if nested:
+        names[10:12] = ["(left_hand, right_hand)"]
+    line = f"{', '.join(names)} = {right}"
+    text = fit(line)
+    assert max(map(len, text.split("\n"))) <= 100
+    assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(line))

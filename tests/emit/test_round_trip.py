@@ -11,7 +11,7 @@ from tests import roundtrip
 from tests.models import MODELS
 
 # What decides on a mode or a size raises elsewhere instead of being silently wrong.
-GUARDED = {"Items": "for item in x", "Branches": "eval mode", "SizeBranch": "x.shape[0] > 2"}
+GUARDED = {"Items": "x has 2 items", "Branches": "eval mode", "SizeBranch": "x.shape[0] <= 2"}
 OPAQUE: dict[str, str] = {}
 
 

@@ -129,5 +129,5 @@ def test_a_decision_of_an_opened_scope_is_guarded_where_it_was_opened():
     session = Session(Around().eval(), (torch.randn(2, 4),), namespace={})
     session.do("tap", {"nodes": {"flat.first": "early"}})
     assert "if x.shape[0] <= 1:" in session.code
-    with pytest.raises(RuntimeError, match="holds for"):
+    with pytest.raises(RuntimeError, match="holds only where"):
         session.build()(torch.randn(1, 4))
