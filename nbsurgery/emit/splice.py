@@ -416,6 +416,9 @@ class _Method:
         if self.file is None or self.definition is None:
             raise writer.refuse("it has no source to read")
         self.me = code.co_varnames[0] if self.bound else "self"
+        if not self.bound and "self" in code.co_varnames:  # another object's method
+            self.me = "module"
+        self.known: dict[str, object] = {self.me: writer.module}
         # (start, end, rank, text); rank orders insertions at one place
         self.edits: list[tuple] = []
         self.doubled: list[
@@ -438,19 +441,26 @@ class _Method:
         made.function, made.bound, guard = self._called(call, code)
         made.name = name = code.co_name
         made._read()
-        if not made.bound and "self" in code.co_varnames:
-            raise self.w.refuse(f"{name} has a variable `self` of its own")
+        owner = self._method_of_another(call, code)
+        if owner is not None:
+            made.known[code.co_varnames[0]] = owner
+        if not made.bound and made.me in code.co_varnames:
+            raise self.w.refuse(f"{name} has a variable `{made.me}` of its own")
         if made.definition.decorator_list and made.bound:
             raise self.w.refuse(f"{name} is decorated")
         static = isinstance(source.defined(type(self.w.module), name)[1], staticmethod)
         alone = static and not turns and self._runs_here_alone(frame, code)
         taken = {*dir(self.w.module), *(m.name for m in others)} - ({name} if alone else set())
         made.name = rewrite.unique_name(name, taken)
+        if turns and owner is not None:
+            raise self.w.refuse(f"{name} is another object's method, called in a loop")
         if turns:
             old = self._applied(_range(call.func), ())
             self._instead(
                 _range(call.func), f"({self.me}.{made.name} if {self._when(turns)} else {old})"
             )
+        elif owner is not None:
+            self._hand_over(call, f"{self.me}.{made.name}")
         elif not alone:
             self._put(_range(call.func), f"{self.me}.{made.name}")
         if guard:
@@ -480,10 +490,39 @@ class _Method:
             value = getattr(value, part, None)
         if not local and getattr(value, "__code__", None) is code:
             return value, False, None
+        if self._method_of_another(call, code) is not None:
+            return getattr(type(self._method_of_another(call, code)), func.attr), False, None
         function = _in_a_module(code)
         if local and isinstance(func, ast.Name) and function is not None:  # a variable holds it
             return function, False, (func.id, self.w.refer(function))
         raise self.w.refuse("the place lies inside a function, not in a method of its class")
+
+    def _method_of_another(self, call: ast.Call, code: types.CodeType) -> object | None:
+        """The object, kept by the module, whose method a call calls: ``self.box_coder``."""
+        func = call.func
+        path, root = [], func.value if isinstance(func, ast.Attribute) else None
+        while isinstance(root, ast.Attribute):
+            path.insert(0, root.attr)
+            root = root.value
+        if not isinstance(root, ast.Name) or root.id not in source.untouched_parameters(self.code):
+            return None
+        value = self.known.get(root.id)
+        for part in path:
+            value = getattr(value, part, None)
+        if value is None or value is self.w.module or func.attr in getattr(value, "__dict__", {}):
+            return None
+        plain = source.defined(type(value), func.attr)[1]
+        its = isinstance(plain, types.FunctionType) and plain.__code__ is code
+        return value if its and not code.co_freevars else None
+
+    def _hand_over(self, call: ast.Call, name: str) -> None:
+        """Call a copy of an object's method: the object becomes its first argument."""
+        start, (line, column) = _range(call.func)
+        if self.file.lines[line - 1].encode()[column : column + 1] != b"(":
+            raise self.w.refuse("the brackets of a call are not where they are looked for")
+        value = self._applied(_range(call.func.value), ())
+        more = ", " if call.args or call.keywords else ""
+        self._put((start, (line, column + 1)), f"{name}({value}{more}")
 
     def _runs_here_alone(self, frame: Frame, code: types.CodeType) -> bool:
         """Whether every call of a helper that was recorded is the one at this place."""
@@ -892,7 +931,7 @@ class _Method:
             raise self.w.refuse(f"{self.name} takes no plain argument")
         at = plain[0].lineno, plain[0].col_offset
         far = at[0] != self.definition.lineno
-        text = "self,\n" + " " * at[1] if far else "self, "
+        text = f"{self.me},\n" + " " * at[1] if far else f"{self.me}, "
         self.edits.append((at, at, -1, text))
 
     def imports(self) -> None:

@@ -170,8 +170,9 @@ def fixed(cls: type, code: types.CodeType, loop: ast.AST) -> bool:
 def _items(cls: type, code: types.CodeType, loop: ast.AST) -> tuple[ast.expr, str]:
     """What a loop goes through, and the name of the module in that text."""
     own = source.own_methods(cls)
-    plain = code in own and source.defined(cls, own[code][0])[1] is own[code][1]
-    me = code.co_varnames[0] if plain else ""
+    there = source.defined(cls, own[code][0])[1] if code in own else None
+    bound = there is not None and not isinstance(there, (staticmethod, classmethod))
+    me = code.co_varnames[0] if bound and code.co_varnames else ""
     return follow(header(loop)[1], source.constants_of(code), me), me
 
 

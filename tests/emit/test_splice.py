@@ -270,3 +270,55 @@ def test_a_removal_that_leaves_calls_for_nothing_is_refused():
     add = next(n for n in graph.root.nodes if n.type == "add")
     with pytest.raises(EmissionError, match="for nothing"):
         splice(graph, edited(graph.root, add, "remove"), model, name="Edited")
+
+
+class Coder:
+    """A plain object with a method that calls another of its methods."""
+
+    scale = 3.0
+
+    def decode(self, x):
+        return self.shift(x * self.scale)
+
+    def shift(self, x, by=1.0):
+        return torch.tanh(x) + by
+
+
+class Coded(nn.Module):
+    """Keeps a plain object, and calls it twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.coder = Coder()
+
+    def forward(self, x):
+        x = self.coder.decode(self.lin(x))
+        return self.coder.decode(x)
+
+
+def test_a_method_of_an_object_that_the_module_keeps():
+    """It is copied for the one call; the object becomes its first argument."""
+    model, x = Coded().eval(), torch.randn(2, 4)
+    graph = capture(model, (x,), {}, how="real")
+    after = edited(graph.root, graph.by_name["tanh"], "insert")
+    result, text = spliced(model, graph, graph.root, after)
+    assert "x = self.decode(self.coder, self.lin(x))\n        return self.coder.decode(x)" in text
+    assert "def decode(module, self, x):\n        return module.shift(self, x * self.scale)" in text
+    assert "return module.extra(torch.tanh(x)) + by" in text
+    with torch.no_grad():
+        assert torch.equal(result(x), printed(model, graph, graph.root, after)(x))
+
+
+class Convolution(nn.Conv2d):
+    """Has the forward of torch's own class."""
+
+
+def test_what_torch_wrote_is_called_by_the_new_forward():
+    """There is no text of the author's to change: what it returns goes through the new module."""
+    model, x = nn.Sequential(Convolution(3, 4, 1)).eval(), torch.randn(2, 3, 4, 4)
+    graph = capture(model, (x,), {}, how="real")
+    scope = graph.scopes["0"]
+    result, text = spliced(model, graph, scope, edited(scope, scope.nodes[-2], "insert"))
+    assert "def forward(self, input):\n        return self.extra(super().forward(input))" in text
+    assert torch.equal(result(x), -model(x))
