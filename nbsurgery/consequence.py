@@ -87,9 +87,16 @@ def _within(graph: Graph, key: str) -> set[str]:
 
 
 def _inputs(draft: Draft) -> str:
-    batch = batch_of(draft.base)
     nodes = draft.graph.root.inputs
-    return conjoined([f"{n.target} {shape_text(n.shape, batch)}" for n in nodes]) if nodes else ""
+    return _listed([_shaped(draft, str(n.target), n.shape) for n in nodes])
+
+
+def _listed(parts: list[str]) -> str:
+    return conjoined(parts) if 0 < len(parts) <= MANY else f"{len(parts)} values"
+
+
+def _shaped(draft: Draft, name: str, shape: tuple[int, ...] | None) -> str:
+    return name if shape is None else f"{name} {shape_text(shape, batch_of(draft.base))}"
 
 
 def _result(draft: Draft, names: Graph) -> str:
@@ -100,16 +107,16 @@ def _result(draft: Draft, names: Graph) -> str:
     value = output.args[0]
     if isinstance(value, dict):
         parts = [f"{k} = {_value(draft, v, names)}" for k, v in value.items()]
-        kind = "a dict"
+        kind, many = "a dict", f"a dict of {len(parts)} values"
     else:
         refs = list(iter_refs(value))
         if len(refs) == 1:
             refs = [Ref(id) for id in _sources(draft, refs[0])]
         parts = [_value(draft, ref, names) for ref in refs]
-        kind = f"{len(parts)} values"
+        kind = many = f"{len(parts)} values"
     if len(parts) == 1 and not isinstance(value, dict):
         return f"that of {parts[0]}"
-    return f"{kind}: {conjoined(parts)}" if 0 < len(parts) <= MANY else f"{len(parts)} values"
+    return f"{kind}: {conjoined(parts)}" if 0 < len(parts) <= MANY else many if parts else ""
 
 
 def _sources(draft: Draft, ref: Ref) -> tuple[str, ...]:
@@ -128,8 +135,7 @@ def _value(draft: Draft, value: Any, names: Graph) -> str:
     graph, found = draft.graph, _sources(draft, value)
     node = graph.by_id[found[0] if len(found) == 1 else value.id]
     named, shape = names if node.id in names.by_id else graph, draft.shape(node)
-    text = call_name(named, _outermost(named, node.id))
-    return f"{text} {shape_text(shape, batch_of(draft.base))}" if shape is not None else text
+    return _shaped(draft, call_name(named, _outermost(named, node.id)), shape)
 
 
 def _outermost(graph: Graph, id: str) -> str:
