@@ -189,7 +189,7 @@ def operations(graph: Graph, key: str):
 
 
 def kinds_of(nodes: list[Node], most: int = 6) -> str:
-    """``53 Conv2d, 49 ReLU (17 modules), 16 add``: layers with weights first, then other layers, functions."""
+    """``53 Conv2d, 49 ReLU in 17 modules, 16 add``: layers with weights first, then other layers, functions."""
     first = {}
     for node in nodes:
         weighs = known(
@@ -203,6 +203,6 @@ def kinds_of(nodes: list[Node], most: int = 6) -> str:
         modules = {n.target for n in nodes if n.type == type and n.kind == "module"}
         text = f"{calls[type]} {type}" if calls[type] > 1 else type
         if 0 < len(modules) < calls[type]:
-            text += f" ({plural(len(modules), 'module')})"
+            text += f" in {plural(len(modules), 'module')}"
         shown.append(text)
     return ", ".join(shown) + (", …" if len(calls) > most else "")

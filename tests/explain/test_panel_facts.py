@@ -47,7 +47,7 @@ def test_a_node():
 def test_a_scope_and_the_whole():
     """A module's call, and the model, with counts."""
     row = rows("blocks.0")
-    assert row["Operations"]["value"] == "4: Linear, 2 ReLU (1 module), add"
+    assert row["Operations"]["value"] == "4: Linear, 2 ReLU in 1 module, add"
     assert [link["name"] for link in row["Read by"]["links"]] == ["blocks.1.lin", "blocks.1.add"]
     assert rows()["Parameters"]["value"] == "61" == rows("")["Parameters"]["value"]
 
@@ -143,4 +143,4 @@ def test_layers_come_first_and_what_is_only_read_is_no_operation():
     net = Positions().eval()
     graph = capture(net, torch.ones(2, 5, dtype=torch.long))
     said = rows(graph=graph, net=net)["Operations"]["value"]
-    assert said == "9: 2 Embedding, arange, add, relu, mul, 3 Identity (1 module)"
+    assert said == "9: 2 Embedding, arange, add, relu, mul, 3 Identity in 1 module"
