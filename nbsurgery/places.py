@@ -20,9 +20,10 @@ def _cell(file: str) -> int | None:
     """The number of the cell whose text IPython keeps under a name; 0 where it does not know it any more."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
-    if isinstance(number, int):
-        return number
+    spell = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    label = spell(file) if spell is not None else None  # ("Cell", "In[3]")
+    if label is not None and (number := label[1].removeprefix("In[").removesuffix("]")).isdigit():
+        return int(number)
     folder, _, name = file.replace(os.sep, "/").rpartition("/")
     kept = folder.rpartition("/")[2].startswith("ipykernel_") or name.startswith("<ipython-input-")
     return 0 if kept else None

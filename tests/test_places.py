@@ -4,16 +4,18 @@ import sys
 import types
 
 import pytest
+from IPython.core import compilerop
 
 from nbsurgery.places import place
 
 
 @pytest.fixture
 def notebook(monkeypatch):
-    """IPython as a kernel has it, with one cell run as number 3."""
-    shell = types.SimpleNamespace(
-        compile=types.SimpleNamespace(_filename_map={"/tmp/ipykernel_7/278.py": 3})
-    )
+    """IPython's own compiler as a kernel has it, with one cell run as number 3."""
+    compiler = compilerop.CachingCompiler()
+    monkeypatch.setattr(compiler, "get_code_name", lambda *_: "/tmp/ipykernel_7/278.py")
+    compiler.cache("x = 1", 3)
+    shell = types.SimpleNamespace(compile=compiler)
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
 
 
