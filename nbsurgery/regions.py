@@ -55,7 +55,8 @@ class Part:
     ``partial`` maps the key of a scope that is not whole to what is left of it. ``opened`` holds, by
     key, the containers that their caller runs child by child, since more than one value leaves them.
     ``handed`` maps a value made further inside to the call that hands it out alone, ``taken`` the input
-    of a container to the values that enter it as one tuple. ``first`` is the border that it begins at.
+    of a container to the values that enter it as one tuple. ``first`` is the border that it begins at,
+    ``names`` what enters it and earlier parts, by the name that it has there.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Part:
     handed: dict[str, str] = field(default_factory=dict)
     taken: dict[str, tuple[str, ...]] = field(default_factory=dict)
     first: Border | None = None
+    names: dict[str, str] = field(default_factory=dict)
 
     def opens(self, scope: Scope) -> bool:
         """Whether a container inside this one is run child by child: then this one is, too."""
@@ -131,11 +133,12 @@ def part(
     first: Border | None,
     last: Border | None,
     container: Callable[[Scope], bool],
+    names: dict[str, str] | None = None,
 ) -> Part:
     """The part of the model behind the border `first` and up to the border `last`.
 
     `container` says whether a scope is a plain ``nn.Sequential``: it hands one value on, so what it
-    calls takes several values as one tuple.
+    calls takes several values as one tuple. `names` holds what enters earlier parts; it is added to.
 
     Raises:
         StepError: Nothing runs between the two.
@@ -143,7 +146,11 @@ def part(
     """
     chain = last is None or _carries(graph, "", last, container)
     made = Part(
-        name, graph, container=lambda s: container(s) and (chain or s.key != ""), first=first
+        name,
+        graph,
+        container=lambda s: container(s) and (chain or s.key != ""),
+        first=first,
+        names={} if names is None else names,
     )
     root = _piece(graph, "", first, last, made)
     made.partial[""] = root
@@ -234,7 +241,7 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
                      (Ref(call.id), i), outputs=graph.by_id[id].outputs, glue=True)
                 for i, id in enumerate(out)
             ]  # fmt: skip
-    inputs = _inputs(graph, scope, came)
+    inputs = _inputs(graph, scope, came, made.names)
     parts: tuple[Node, ...] = ()
     if made.tupled(scope, came):
         whole = Node(f"{key}#values", key, "input", "values", "input", "values", step=0,
@@ -273,7 +280,8 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
     missing = {r for n in piece.nodes for r in n.refs} - {n.id for n in piece.nodes}
     if missing:
         raise EmissionError(f"{key or 'the root'} reads values that do not cross the border")
-    piece = rewrite.without_dead(piece, decided=_decided(graph))
+    stay = _decided(graph) | rewrite.buffer_writes(scope)  # a buffer may have crossed
+    piece = rewrite.without_dead(piece, decided=stay)
     idle = not any(n.kind == "module" for n in piece.nodes)
     if idle and made.container(scope) and made.tupled(scope, came):
         raise EmissionError(
@@ -314,8 +322,13 @@ def _opened(made: Part, scope: Scope, child: Scope) -> list[Node]:
     ]
 
 
-def _inputs(graph: Graph, scope: Scope, came: Crossing | None) -> tuple[Node, ...]:
-    """The inputs of a piece: the scope's own, or what crosses into it under good names."""
+def _inputs(
+    graph: Graph, scope: Scope, came: Crossing | None, names: dict[str, str]
+) -> tuple[Node, ...]:
+    """The inputs of a piece: the scope's own, or what crosses into it under good names.
+
+    What enters a whole part is shown among the nodes of all parts, so it is called like none of them.
+    """
     if came is None:
         return scope.inputs
     own = [n for n in scope.inputs if n.id in came.inputs]
@@ -323,13 +336,27 @@ def _inputs(graph: Graph, scope: Scope, came: Crossing | None) -> tuple[Node, ..
     made = []
     for id in came.made:
         node = graph.by_id[id]
-        name = rewrite.unique_name(_variable(graph.scopes[node.scope], node), taken)
+        wanted = _variable(graph.scopes[node.scope], node)
+        if scope.key == "" and not _free(graph, names, wanted, id):
+            last = node.name.rpartition(".")[2]
+            wanted = last if last.isidentifier() and _free(graph, names, last, id) else wanted
+            others = {n for n in (*graph.by_name, *names) if not _free(graph, names, n, id)}
+        else:
+            others = set()
+        name = rewrite.unique_name(wanted, taken | others)
+        names[name] = id if scope.key == "" else names.get(name, id)
         taken.add(name)
         made.append(
             Node(id, scope.key, "input", name, "input", name, outputs=node.outputs, value=node.value,
                  step=0, frames=node.frames)
         )  # fmt: skip
     return (*own, *made)
+
+
+def _free(graph: Graph, names: Mapping[str, str], name: str, id: str) -> bool:
+    """Whether nothing but the value `id` goes by a name."""
+    known = graph.by_name.get(name)
+    return names.get(name, id) == id and (known is None or known.id == id)
 
 
 def _variable(scope: Scope, node: Node) -> str:

@@ -104,14 +104,21 @@ def returning(
         value: What it shall return.
         fresh: Ids whose value is meant as it was when it was made: a later write in place does not
             stay for the output's sake. All of `value` by default.
-        effects: Whether what is written into buffers stays, though nothing that is returned needs it.
+        effects: Whether what is written into buffers behind the last node that `value` needs stays;
+            what is written before always does.
     """
     out = scope.output
     if out is None:
         raise StepError(f"scope {scope.key!r} has no output: its run failed")
     ids = {r.id for r in iter_refs(value)} if fresh is None else set(fresh)
     told = {**out.facts, "returns": "edited"}  # emission: what was decided later does not matter
-    return without_dead(exchanged(scope, out.with_(args=(value,), facts=told)), ids, effects)
+    ends = exchanged(scope, out.with_(args=(value,), facts=told))
+    if effects:
+        return without_dead(ends, ids)
+    bare = without_dead(ends, ids, effects=False)
+    last = max((position(ends, n.id) for n in bare.nodes if n.kind not in _STILL), default=0)
+    before = {n.id for n in ends.nodes[:last]} & buffer_writes(ends)
+    return without_dead(ends, ids, False, before)
 
 
 def without_dead(
@@ -134,8 +141,7 @@ def without_dead(
     alive |= {n.id for n in scope.nodes if n.id in decided}
     alive |= {n.id for n in scope.nodes if n.impure and not n.writes and n.kind != "module"}
     if effects:
-        read = {n.id for n in scope.nodes if n.kind == "parameter"}
-        alive |= {n.id for n in scope.nodes if n.writes and read & _overwritten(n, shared)}
+        alive |= buffer_writes(scope)
     while True:
         before = len(alive)
         for node in reversed(scope.nodes):
@@ -151,6 +157,16 @@ def without_dead(
     return scope.with_(nodes=tuple(n for n in scope.nodes if n.id in alive))
 
 
+def buffer_writes(scope: Scope) -> set[str]:
+    """The nodes that may write into what a module keeps."""
+    shared = _shared(scope)
+    read = {n.id for n in scope.nodes if n.kind == "parameter"}
+    return {n.id for n in scope.nodes if n.writes and read & _overwritten(n, shared)}
+
+
+_STILL = ("input", "output", "parameter", "constant")
+
+
 def _matters(
     target: Node | None,
     write: Node,
@@ -161,10 +177,12 @@ def _matters(
     effects: bool,
 ) -> bool:
     """Whether a write into `target` is seen by somebody who runs after it."""
-    if target is None or target.kind in ("input", "parameter"):
-        given = target is not None and target.kind == "input" and not target.outputs
-        filled = effects and given and target.value is None  # an object such as a cache
-        return filled or target is not None and target.kind == "parameter"
+    if target is None:
+        return False
+    if effects and target.kind == "parameter":
+        return True
+    if target.kind == "input":  # what was given: an object such as a cache is the caller's, too
+        return effects and not target.outputs and target.value is None
     at = position(scope, write.id)
     readers = set(users.get(target.id, ()))
     if target.id in early and scope.output is not None:

@@ -12,6 +12,7 @@ from torch import nn
 from ..errors import EmissionError
 from ..graph import Graph, Node, Ref, Scope, iter_refs
 from . import format
+from .effects import refuse_effects
 from .expressions import Writer, quoted
 from .printer import Printed
 from .specialised import guarded
@@ -54,6 +55,7 @@ def print_sequential(
         return None
     try:
         guarded(writer, allowed=False)
+        refuse_effects(writer)
     except EmissionError:
         return None
     parts: list[tuple[str, str]] = []

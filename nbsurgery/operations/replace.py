@@ -7,14 +7,26 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import nn
 
 from .. import rewrite
-from ..draft import Draft, call_in_scope, conjoined, describe, is_head, local_name, number, ordinal
+from ..draft import (
+    Draft,
+    batch_of,
+    call_in_scope,
+    conjoined,
+    describe,
+    is_head,
+    local_name,
+    number,
+    ordinal,
+    shape_text,
+)
 from ..edits import Assign, Bulk, NewModule, bulk_comment
 from ..errors import StepError, an
 from ..expression import Expression, parse, printed
-from ..graph import Node, Ref, Scope
+from ..graph import Node, Ref, Scope, map_refs
 from ..targets import Target, call_name, class_of, outermost, resolve, spelled_where
 from .base import (
     Field,
@@ -143,6 +155,7 @@ class Replace(Operation):
             for node in target.nodes:
                 replace_call(draft, step, draft.node(node.id), text)
             return
+        _returns_as_many(draft, target, made, text)
         unit = "classes" if is_head(draft, target.path) else "outputs"
         kept = _kept(target.path, old, made) if keep else []
         was = (
@@ -198,6 +211,8 @@ class Replace(Operation):
         )  # fmt: skip
         own = "old" in expr.free
         each = {p: new_module(draft, text, draft.module(p))[1] if own else made for p in paths}
+        for target in targets:
+            _returns_as_many(draft, target, each[target.path], text)
         draft.assign(bulk, each)
 
 
@@ -457,6 +472,43 @@ def _as_module(draft: Draft, node: Node) -> tuple[str, ...]:
         return (with_arguments(name, node, [], draft.namespace),)
     except StepError:
         return ()
+
+
+def _returns_as_many(draft: Draft, target: Target, made: nn.Module, text: Any) -> None:
+    """Refuse one tensor in the place of a tuple: taken apart, it would fall into its rows.
+
+    Raises:
+        StepError: It would.
+    """
+    for node in target.nodes:
+        users = draft.scope_of(node).users(node.id)
+        parts = [
+            n for n in users if n.glue and n.type == "getitem" and n.args[:1] == (Ref(node.id),)
+        ]
+        if not parts:
+            continue
+        try:
+            args, kwargs = (map_refs(given, lambda r: _on_meta(draft.node(r.id))) for given in
+                            (node.args, node.kwargs))  # fmt: skip
+            with torch.no_grad():
+                result = made(*args, **kwargs)
+        except Exception:  # noqa: BLE001 - whether it can run is found out where it is built
+            continue
+        if isinstance(result, torch.Tensor):
+            batch = batch_of(draft.base)
+            shapes = [shape_text(t.shape, batch) for t in node.outputs]
+            raise StepError(
+                f"{target.path!r} returns a tuple, {conjoined(shapes)}, and its readers take it apart; "
+                f"{text} returns one tensor: put a module there that returns such a tuple, or "
+                "replace what reads it as well"
+            )
+
+
+def _on_meta(node: Node) -> torch.Tensor:
+    """A tensor without memory like the one value of a node."""
+    (told,) = node.outputs
+    dtype = getattr(torch, str(told.dtype).removeprefix("torch."))
+    return torch.empty(told.shape, dtype=dtype, device="meta")
 
 
 def _code(suggestions: tuple[str, ...]) -> Field:

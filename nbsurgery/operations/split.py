@@ -64,8 +64,9 @@ def divided(draft: Draft, ids: Sequence[str]) -> tuple[Piece, ...]:
         names = [f"stage_{i + 1}" for i in range(len(places) + 1)]
         suffixes = [f"Stage{i + 1}" for i in range(len(names))]
     edges: list[Border | None] = [None, *borders, None]
+    entering: dict[str, str] = {}
     parts = [
-        part(draft.graph, name, a, b, draft.is_sequential)
+        part(draft.graph, name, a, b, draft.is_sequential, entering)
         for name, a, b in zip(names, edges, edges[1:])
     ]
     words = ", ".join(call_name(draft.graph, n.id) for n in places)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from ..claims import SameOutput
 from ..draft import Draft, Piece, batch_of, camel, shape_text
 from ..errors import StepError
 from ..graph import Node
-from ..regions import border, part
+from ..regions import Border, border, part
 from ..targets import call_name, one, spelled_where
 from .base import Offer, Operation, need
 from .cut import parameters
@@ -55,9 +56,12 @@ def begun(draft: Draft, id: str) -> tuple[Piece, ...]:
         raise StepError("the place where the model begins went with another step")
     node = draft.node(id)
     before = parameters(draft)
-    made = part(
-        draft.graph, "model", border(draft.graph, node, before=True), None, draft.is_sequential
-    )
+    first = border(draft.graph, node, before=True)
+    if _nothing_before(draft, first):
+        raise StepError(
+            f"nothing runs before {call_name(draft.graph, id)!r}: it begins there already"
+        )
+    made = part(draft.graph, "model", first, None, draft.is_sequential)
     trial = draft.copy()
     trial.graph = made.graph
     lost = before - parameters(trial)
@@ -81,6 +85,13 @@ def begun(draft: Draft, id: str) -> tuple[Piece, ...]:
     )
     suffix, doc = f"From{camel(name)}", f"from `{name}` on"
     return (Piece(made, "", suffix, doc, comment, gone[0] if gone else ""),)
+
+
+def _nothing_before(draft: Draft, first: Border) -> bool:
+    """Whether the model begins at a border already."""
+    nodes = itertools.takewhile(lambda n: n.id != first.chain[0], draft.graph.root.nodes)
+    ran = any(n.kind in ("module", "function", "method") and not n.glue for n in nodes)
+    return len(first.chain) == 1 and not ran
 
 
 def _from_outside(path: str) -> list[str]:

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from nbsurgery.errors import EmissionError, StepError
 from nbsurgery.session import Session
 from nbsurgery.verify.runs import handed_on
 
@@ -212,3 +213,96 @@ def test_language_models_between_and_inside_their_blocks(name):
             value = part(*handed_on(part, value))
         assert torch.equal(value[0], model(other)[0]), where
         session.undo()
+
+
+class Counted(nn.Module):
+    """Counts its turns in a buffer: in place, or as a new tensor."""
+
+    def __init__(self, anew: bool = False):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.anew = anew
+        self.register_buffer("steps", torch.zeros(()))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+            if self.anew:
+                self.steps = self.steps + 1
+            else:
+                self.steps += 1
+        return x
+
+
+def test_a_count_in_a_buffer_crosses():
+    model, x = Counted().eval(), torch.randn(2, 4)
+    session = Session(model, (x,), namespace={})
+    session.do("split", {"after": "layers.1"})
+    head, tail = session.build()
+    tail(*head(x))
+    assert head.steps == 3
+    session.undo()
+    session.do("cut", {"after": "layers.1"})
+    session.undo()
+    inner = nn.Sequential(nn.ReLU(), model, nn.ReLU())
+    session = Session(inner, (x,), namespace={})
+    session.do("cut", {"after": "1.layers.1"})
+    built = session.build()
+    built(x)
+    assert built[1].steps == 1  # what ran before the place stays, what came behind it goes
+
+
+def test_an_attribute_that_is_set_is_never_dropped_without_a_word():
+    session = Session(Counted(anew=True).eval(), (torch.randn(2, 4),), namespace={})
+    with pytest.raises(EmissionError, match=r"self\.steps = self\.steps \+ 1"):
+        session.do("split", {"after": "layers.1"})
+
+
+class Renamed(nn.Module):
+    """Its author calls two values like the input, and one like a layer behind."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.relu, self.fc = nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.conv(x) * 2
+        relu = x + 1
+        x = self.relu(relu.tanh() * x)
+        return self.fc(x - relu)
+
+
+def test_what_enters_a_part_is_called_like_no_other_node():
+    session = Session(Renamed().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("split", {"after": [{"call": "mul"}, {"call": "tanh"}]})
+    assert session.report.ok
+    for graph, crossing in zip(session.after[1:], (["mul"], ["mul", "add", "tanh"])):
+        assert [session.translate(n.name) for n in graph.root.inputs] == crossing
+
+
+def test_a_model_begins_where_it_begins():
+    for model in (nn.Sequential(nn.Linear(4, 4), nn.ReLU()), Renamed()):
+        session = Session(model.eval(), (torch.randn(2, 4),), namespace={})
+        first = "0" if isinstance(model, nn.Sequential) else "conv"
+        with pytest.raises(StepError, match="nothing runs before"):
+            session.do("start", {"at": first})
+        assert not any(o["operation"] == "start" for o in session.offers([first]))
+
+
+class Recurrent(nn.Module):
+    """Unpacks two values of which the first has two rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru, self.fc = nn.GRU(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        out, _ = self.gru(x)
+        return self.fc(out)
+
+
+def test_one_tensor_is_no_tuple():
+    session = Session(Recurrent().eval(), (torch.randn(2, 2, 4),), namespace={})
+    with pytest.raises(StepError, match="returns a tuple"):
+        session.do("replace", {"where": "gru", "new": "nn.Linear(4, 4)"})
+    session.do("replace", {"where": "gru", "new": "nn.RNN(4, 4)"})
