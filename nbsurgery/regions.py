@@ -281,6 +281,8 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
     if missing:
         raise EmissionError(f"{key or 'the root'} reads values that do not cross the border")
     stay = _decided(graph) | rewrite.buffer_writes(scope)  # a buffer may have crossed
+    if key != "":
+        stay |= rewrite.input_writes(scope)  # the caller may read on what it gave
     piece = rewrite.without_dead(piece, decided=stay)
     idle = not any(n.kind == "module" for n in piece.nodes)
     if idle and made.container(scope) and made.tupled(scope, came):

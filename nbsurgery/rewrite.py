@@ -164,6 +164,12 @@ def buffer_writes(scope: Scope) -> set[str]:
     return {n.id for n in scope.nodes if n.writes and read & _overwritten(n, shared)}
 
 
+def input_writes(scope: Scope) -> set[str]:
+    """The nodes that may overwrite what the scope was given."""
+    shared, given = _shared(scope), {n.id for n in scope.inputs}
+    return {n.id for n in scope.nodes if n.writes and given & _overwritten(n, shared)}
+
+
 _STILL = ("input", "output", "parameter", "constant")
 
 
@@ -181,8 +187,8 @@ def _matters(
         return False
     if effects and target.kind == "parameter":
         return True
-    if target.kind == "input":  # what was given: an object such as a cache is the caller's, too
-        return effects and not target.outputs and target.value is None
+    if target.kind == "input" and not target.outputs and target.value is None:
+        return effects  # an object that was given, such as a cache, is the caller's
     at = position(scope, write.id)
     readers = set(users.get(target.id, ()))
     if target.id in early and scope.output is not None:

@@ -306,3 +306,41 @@ def test_one_tensor_is_no_tuple():
     with pytest.raises(StepError, match="returns a tuple"):
         session.do("replace", {"where": "gru", "new": "nn.Linear(4, 4)"})
     session.do("replace", {"where": "gru", "new": "nn.RNN(4, 4)"})
+
+
+class Overwriting(nn.Module):
+    """Writes into what it is given, and computes with something else."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.a(x)
+        x.mul_(2)
+        F.relu_(y)
+        return self.b(y)
+
+
+class Around(nn.Module):
+    """Reads on what its block overwrote: beside its result, or instead of it."""
+
+    def __init__(self, beside: bool):
+        super().__init__()
+        self.stem, self.block, self.fc = nn.Linear(4, 4), Overwriting(), nn.Linear(4, 4)
+        self.beside = beside
+
+    def forward(self, x):
+        y = self.stem(x)
+        z = self.block(y)
+        return self.fc(z + y if self.beside else y)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_a_block_overwrites_for_others_stays_overwritten(beside):
+    session = Session(Around(beside).eval(), (torch.randn(2, 4),), namespace={})
+    for operation, key in (("split", "after"), ("start", "at")):
+        for place in ("block", "block.a", "block.mul_", "block.relu_"):
+            session.do(operation, {key: {"call": place}})
+            assert session.report.ok, f"{operation} {place}: {session.report}"
+            session.undo()
