@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,8 +11,8 @@ from typing import Any
 
 from torch import nn
 
-from .. import rewrite
-from ..draft import Draft, batch_of, camel, describe, shape_text
+from .. import rewrite, source
+from ..draft import Draft, batch_of, camel, conjoined, describe, shape_text
 from ..edits import Assign, Edit, Place, SetValue, Shorten
 from ..errors import StepError, an
 from ..expression import parse
@@ -20,34 +22,56 @@ from .base import Field, Offer, Operation, edge, need
 
 
 class _Passed(nn.Module):
-    """What stands for a module in the draft that hands its first argument on."""
+    """What stands for a module in the draft that hands on what it is given: one value, or a tuple.
 
-    passes = True
+    ``carried`` says where each value is found among the arguments: a place, a name, or ``None``.
+    """
 
-    def forward(self, x, *args, **kwargs):
-        return x
+    def __init__(self, carried: tuple[int | str | None, ...] | None = None):
+        super().__init__()
+        self.carried = carried
+
+    def forward(self, *args, **kwargs):
+        if self.carried is None:
+            return args[0] if args else next(iter(kwargs.values()))
+        return tuple(
+            None if key is None else args[key] if isinstance(key, int) else kwargs[key]
+            for key in self.carried
+        )
 
 
 @dataclass(frozen=True)
 class PassThrough(Edit):
-    """In the place of a module that is called with more than one value: an ``nn.Identity`` takes one.
+    """In the place of a module that an ``nn.Identity`` cannot stand for.
 
-    ``argument`` is the name by which the value that goes on is handed over; empty where it is the first.
+    Attributes:
+        path: Of the module.
+        given: The parameters of its forward up to the last one that goes on; empty for the first alone.
+        carried: What goes on, by name; ``None`` for ``None``. Several make a tuple.
+        kept: Attributes of the module that the code around it reads.
+        kind: The module's class, to name this one where it is not the plain one.
     """
 
     path: str
-    argument: str = ""
+    given: tuple[str, ...] = ("x",)
+    carried: tuple[str | None, ...] = ("x",)
+    kept: tuple[str, ...] = ()
+    kind: str = ""
 
     def lines(self, place: Place) -> list[str]:
         place.need("from torch import nn")
-        name = f"PassThrough{camel(self.argument)}"
-        place.define(
-            f"class {name}(nn.Module):\n"
-            f'    """Hands {f"`{self.argument}`" if self.argument else "its first argument"} on."""\n\n'
-            f"    def forward(self, {self.argument or 'x'}, *args, **kwargs):\n"
-            f"        return {self.argument or 'x'}"
-        )
-        value = f"{name}()"
+        names = [f"`{n}`" for n in self.carried if n is not None]
+        what = "its first argument" if self.given == ("x",) else conjoined(names)
+        name = f"PassThrough{self.kind}"
+        text = f'class {name}(nn.Module):\n    """Hands {what} on."""\n\n'
+        if self.kept:
+            text += "    def __init__(self, block):\n        super().__init__()\n"
+            text += "".join(f"        self.{a} = block.{a}\n" for a in self.kept) + "\n"
+        text += f"    def forward(self, {', '.join(self.given)}, *args, **kwargs):\n"
+        text += f"        return {', '.join(map(str, self.carried))}"
+        place.define(text)
+
+        value = f"{name}({place.spelled(self.path) if self.kept else ''})"
         for alias in place.aliases(self.path):
             value = place.assigned(alias, value)
         return [place.assigned(self.path, value)]
@@ -154,21 +178,28 @@ class Remove(Operation):
         node = target.node
         if not node.refs:
             raise StepError(f"{target.path!r} reads no value that could take its place")
-        for call in target.nodes:
-            _one_value(draft, draft.node(call.id))
-        comment = _gone(draft, target, old)
-        if all(len(n.args) == 1 and not n.kwargs for n in target.nodes):
-            edit: Edit = Assign(step, comment, target.path, parse("nn.Identity()"))
-            draft.assign(edit, {target.path: nn.Identity()})
-            return
-        names = {
-            "" if n.args and isinstance(n.args[0], Ref) else _first_name(n) for n in target.nodes
-        }
-        if len(names) > 1:
+        carried = {_carried(draft, draft.node(call.id)) for call in target.nodes}
+        if len(carried) > 1:
             raise StepError(
                 f"{target.path!r} is called in several ways; remove its calls one by one"
             )
-        draft.assign(PassThrough(step, comment, target.path, *names), {target.path: _Passed()})
+        (keys,), kept = carried, _read_outside(draft, target, old)
+        comment = _gone(draft, target, old)
+        if (
+            keys == (0,)
+            and not kept
+            and all(len(n.args) == 1 and not n.kwargs for n in target.nodes)
+        ):
+            edit: Edit = Assign(step, comment, target.path, parse("nn.Identity()"))
+            draft.assign(edit, {target.path: nn.Identity()})
+            return
+        given, names = _named(old, keys)
+        kind = camel(type(old).__name__) if kept or len(names) > 1 else ""
+        if not kind and given != ("x",):
+            kind = camel(given[0])
+        edit = PassThrough(step, comment, target.path, given, names, kept, kind)
+        stands = _Passed(keys if len(keys) > 1 else None)
+        draft.assign(edit, {target.path: stands})
 
     def _bypass(self, draft: Draft, step: int, node: Node, keep: Any = None) -> None:
         scope = draft.scope_of(node)
@@ -232,21 +263,89 @@ def _piece(node: Node) -> str:
     return camel(node.type if node.kind != "module" else node.target.rpartition(".")[2])
 
 
-def _one_value(draft: Draft, node: Node) -> None:
-    """A module that returns several values leaves readers that one value cannot serve.
+def _carried(draft: Draft, node: Node) -> tuple[int | str | None, ...]:
+    """Where among its arguments a call finds what can go on in the place of each value it returns.
+
+    In a loop that hands several values from layer to layer, each goes on as it came.
 
     Raises:
-        StepError: It does.
+        StepError: It returns something that is not among what it reads.
     """
-    scope = draft.graph.scopes.get(node.child)
-    several = len(node.outputs) > 1
-    if scope is not None and scope.output is not None:
-        several = not isinstance(scope.output.args[0], Ref)
-    if several:
+    child = draft.graph.scopes.get(node.child)
+    result = child.output.args[0] if child is not None and child.output is not None else None
+    several = len(node.outputs) > 1 if child is None else not isinstance(result, Ref)
+    if not several:
+        return (0 if node.args and isinstance(node.args[0], Ref) else _first_name(node),)
+    scope = draft.scope_of(node)
+    places = _places_in_loop(scope, node)
+    read = {
+        n.args[1] for n in scope.users(node.id) if n.type == "getitem" and n.args[0] == Ref(node.id)
+    }
+    given = {**dict(enumerate(node.args)), **node.kwargs}
+    keys: list[int | str | None] = []
+    for i, value in enumerate(result if isinstance(result, tuple) else ()):
+        key = places.get(i)
+        if key is None and (value is None or i not in read):
+            keys.append(None)
+        elif key is not None and isinstance(given.get(key), Ref):
+            keys.append(key)
+        else:
+            keys.clear()
+            break
+    if not keys or keys[0] is None:
         raise StepError(
             f"{node.target!r} returns several values, and what it reads cannot take their place; "
             "remove a part of it, or replace it with a module that returns as many"
         )
+    return tuple(keys)
+
+
+def _places_in_loop(scope: Scope, node: Node) -> dict[int, int | str]:
+    """For each value that a layer returns, the argument by which the next layer takes it."""
+
+    def taken(giver: Node, reader: Node) -> dict[int, int | str]:
+        parts = {
+            n.id: n.args[1] for n in scope.users(giver.id)
+            if n.type == "getitem" and n.args[0] == Ref(giver.id)
+        }  # fmt: skip
+        given = [*enumerate(reader.args), *reader.kwargs.items()]
+        return {parts[v.id]: key for key, v in given if isinstance(v, Ref) and v.id in parts}
+
+    layers = [n for n in scope.nodes if n.kind == "module" and n.type == node.type]
+    at = next(i for i, n in enumerate(layers) if n.id == node.id)
+    found = taken(layers[at - 1], node) if at else {}
+    return found or (taken(node, layers[at + 1]) if at + 1 < len(layers) else {})
+
+
+def _named(
+    old: nn.Module, keys: tuple[int | str | None, ...]
+) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
+    """The parameters that a stand-in takes by name, and those of them that it hands on."""
+    if keys == (0,):
+        return ("x",), ("x",)
+    if len(keys) == 1:
+        return (str(keys[0]),), (str(keys[0]),)
+    names = list(inspect.signature(type(old).forward).parameters)[1:]
+    last = max((k for k in keys if isinstance(k, int)), default=-1)
+    given = tuple(names[: last + 1]) + tuple(k for k in keys if isinstance(k, str))
+    return given, tuple(names[k] if isinstance(k, int) else k for k in keys)
+
+
+def _read_outside(draft: Draft, target: Target, old: nn.Module) -> tuple[str, ...]:
+    """Plain attributes of a module that the forward around it reads (``layer.attention_type``)."""
+    read = set()
+    for frame in {f for n in target.nodes for f in n.frames}:
+        _, call = source.expression(frame)
+        definition = source.function_def(frame.code)
+        if not isinstance(call, ast.Call) or definition is None:
+            continue
+        name = ast.unparse(call.func)  # the variable that holds the module there
+        read |= {
+            n.attr for n in ast.walk(definition)
+            if isinstance(n, ast.Attribute) and ast.unparse(n.value) == name
+        }  # fmt: skip
+    plain = {k for k in vars(old) if not k.startswith("_") and k != "training"}
+    return tuple(sorted(k for k in read & plain if not callable(vars(old)[k])))
 
 
 def _first_name(node: Node) -> str:

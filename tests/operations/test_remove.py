@@ -252,3 +252,46 @@ def test_what_is_written_into_buffers_stays(operation, arguments):
     model(x)
     assert edited.runs == model.runs == 1
     assert torch.equal(edited.mean, model.mean)
+
+
+class Carrying(nn.Module):
+    """A layer that hands two values on, and of which the code around it asks something."""
+
+    def __init__(self, first: bool):
+        super().__init__()
+        self.first, self.fc, self.kind = first, nn.Linear(4, 4), "full"
+
+    def forward(self, x, masks=None, bias=None, scale=1.0):
+        if self.first:
+            bias = x.mean(1, keepdim=True)
+        return self.fc(x) * scale + bias, bias
+
+
+class Carried(nn.Module):
+    """Its layers hand two values from one to the next."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Carrying(i == 0) for i in range(4))
+        self.scales = {"full": 1.0}
+
+    def forward(self, x):
+        bias = None
+        for layer in self.layers:
+            x, bias = layer(x, None, bias, scale=self.scales[layer.kind])
+        return x
+
+
+def test_a_layer_in_the_middle_of_a_loop_that_carries_several_values():
+    torch.manual_seed(0)
+    model, x = Carried().eval(), torch.randn(2, 4)
+    session = Session(model, (x,), namespace={})
+    session.do("remove", {"where": ["layers.1", "layers.2"]})
+    built = session.build()
+    first, last = model.layers[0], model.layers[3]
+    assert torch.equal(built(x), last(*first(x)[:1], None, first(x)[1])[0])
+    assert session.report.ok and "block.kind" in session.code
+    assert "return x, bias" in session.code
+    session.undo()
+    with pytest.raises(StepError, match="returns several values"):
+        session.do("remove", {"where": "layers.0"})  # it makes the bias itself
