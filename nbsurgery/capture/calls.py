@@ -261,9 +261,5 @@ def nothing(tape, scope: OpenScope, node: Step, result: Any) -> None:
     if result is None:
         node.glue = True
         tape.decide(scope, "none", None, True, node.id, node.frames)
-        if node.kwargs.get("attention_mask", node) is None:
-            return  # nothing to decide on: it is the shapes' doing, and checked on replay
-        tape.cloud(scope, f"{{where}} got None from {node.type} for this example")
-        tape.place(scope, node.frames)
     elif node.type.startswith("create_"):
         tape.decide(scope, "none", None, False, node.id, node.frames)

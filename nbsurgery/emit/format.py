@@ -32,8 +32,17 @@ def fit(text: str, width: int = WIDTH) -> str:
             lines.append(line)
             quoted = quoted != (marks % 2 == 1)
             continue
-        lines += _statement(line, width)
+        code, remark = _remark(line)
+        broken = [code] if len(code) <= width else _statement(code, width)
+        lines += [broken[0] + remark, *broken[1:]]
     return "\n".join(lines)
+
+
+def _remark(line: str) -> tuple[str, str]:
+    """The code of a line, and the author's remark behind it: that is not broken."""
+    at = next((i for i, char, _ in _scan(line) if char == "#"), len(line))
+    code = line[:at].rstrip()
+    return code, line[len(code) :]
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -90,7 +90,7 @@ class _Writer:
             if (f"{scope.path}.{name}" if scope.path else name) in used:
                 new[name] = text
         if key == "":
-            chain = print_sequential(part.graph, scope, module, arg=here, new=new)
+            chain = print_sequential(part.graph, scope, module, arg=here, new=new, base=self.base)
             if chain is not None:
                 self.place.need(*chain.imports)
                 return chain.text

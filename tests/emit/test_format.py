@@ -59,6 +59,13 @@ def test_short_lines_and_comments_stay():
     assert fit(text) == text
 
 
+def test_a_remark_behind_a_statement_is_not_broken():
+    line = f"values = self.bias(x)  # of shape ({LONG})"
+    assert fit(line) == line
+    broken = fit(f"values = self.bias({LONG})  # of shape (a, b)").splitlines()
+    assert broken[0] == "values = self.bias(  # of shape (a, b)" and broken[-1] == ")"
+
+
 def test_a_docstring_is_data():
     """Quotes and backslashes from a model cannot end the docstring."""
     for text in ('ends in "', 'has """ inside', "back\\slash", "long " * 60, "two\nlines"):
