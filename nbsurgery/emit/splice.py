@@ -37,6 +37,7 @@ from .turns import (
 _ATOMS = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List)
 # Around a whole expression: a conditional one needs no parentheses there.
 _HOLDERS = (ast.Assign, ast.AugAssign, ast.Return, ast.keyword, ast.List, ast.Tuple, ast.ListComp)
+_CONTAINERS = (nn.ModuleDict, nn.ModuleList, nn.Sequential)
 _EVERY_CHILD = ("children", "named_children", "_modules")
 
 
@@ -88,19 +89,19 @@ def splice(
     """
     writer = Writer(base, base.scopes[scope.key], module, new, base)
     writer.load([n.with_(frames=flat(n.frames)) for n in writer.nodes])
-    if new:
-        _joins_nothing(writer)
     before = base.scopes[scope.key].with_(nodes=tuple(writer.nodes))
     found = changes(before, scope, set(new), writer)
     if not found:
         raise writer.refuse("nothing in it was changed")
     methods: dict[tuple, _Method] = {}
+    skipped = _skip(writer, new, methods) if new else False
     for change in found:
         try:
             method, turns = _method_of(writer, change.node, methods)
             method.apply(change, turns)
         except EmissionError:
-            if len(found) > 1 or not _at_the_end(before, change):
+            joins = skipped or isinstance(module, _CONTAINERS)
+            if joins or len(found) > 1 or not _at_the_end(before, change):
                 raise
             return _around(writer, change, name, doc)
     edited = [method for method in methods.values() if method.edits]
@@ -142,18 +143,33 @@ def _around(writer: Writer, change: Change, name: str, doc: str | None) -> Print
     return Printed(tuple(writer.imports.lines), "\n".join(lines), ())
 
 
-def _joins_nothing(writer: Writer) -> None:
-    """Refuse where a new child would be called by a loop over all children."""
-    if isinstance(writer.module, (nn.ModuleDict, nn.ModuleList, nn.Sequential)):
-        raise writer.refuse("it is a container: a new child would join its loop")
-    running = {f.code for n in writer.nodes for f in n.frames}
+def _skip(writer: Writer, new: Iterable[str], methods: dict) -> bool:
+    """Let loops over all children pass over the new ones; whether there are such loops."""
+    skipped = False
     for code, (name, _) in source.own_methods(type(writer.module)).items():
-        definition = source.function_def(code) if code in running else None
+        if not any(f.code is code for n in writer.nodes for f in n.frames):
+            continue
+        file, definition = source.file(code.co_filename), source.function_def(code)
         for node in ast.walk(definition) if definition is not None else ():
-            if isinstance(node, ast.Attribute) and node.attr in _EVERY_CHILD:
-                inner = node.value
-                if isinstance(inner, ast.Name) and inner.id == code.co_varnames[0]:
-                    raise writer.refuse(f"{name} goes through all children: a new one would join")
+            if not _is_every_child(writer.module, file, node, code.co_varnames[0]):
+                continue
+            if (code,) not in methods:
+                methods[code,] = _Method(writer, code)
+            if not methods[code,].skip(node, new):
+                raise writer.refuse(f"{name} goes through all children: a new one would join")
+            skipped = True
+    return skipped
+
+
+def _is_every_child(module: nn.Module, file: source.File, node: ast.AST, me: str) -> bool:
+    """Whether an expression stands for all children: ``self.children()``, a container itself."""
+    container = isinstance(module, _CONTAINERS)
+    names = (*_EVERY_CHILD, *(("items", "values", "keys") if container else ()))
+    if isinstance(node, ast.Attribute):
+        return node.attr in names and isinstance(node.value, ast.Name) and node.value.id == me
+    parent = file.parent.get(node)
+    known = isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is node
+    return container and isinstance(node, ast.Name) and node.id == me and not known
 
 
 # ------------------------------------------------------------------ what was changed
@@ -654,6 +670,31 @@ class _Method:
         for attribute in attributes:
             inner = f"{self.me}.{attribute}({inner})"
         return inner
+
+    def skip(self, every: ast.AST, new: Iterable[str]) -> bool:
+        """Pass over new modules in the loop over all children at `every`, if it is a plain one."""
+        parent, items = self.file.parent, every
+        kind = every.attr if isinstance(every, ast.Attribute) else "self"
+        if kind != "self":
+            items = parent[every]
+            if not isinstance(items, ast.Call) or items.func is not every or items.args:
+                return False
+        if kind == "keys" or kind == "self" and isinstance(self.w.module, nn.ModuleDict):
+            return False
+        pairs, loop = int(kind in ("items", "named_children")), parent[items]
+        if isinstance(loop, ast.Call) and ast.unparse(loop.func) == "enumerate":
+            pairs, items, loop = pairs + 1, loop, parent[loop]
+        if not isinstance(loop, ast.For) or loop.iter is not items:
+            return False
+        target, first = loop.target, loop.body[0]
+        for _ in range(pairs):
+            target = target.elts[-1] if isinstance(target, ast.Tuple) else None
+        if not isinstance(target, ast.Name) or not self._alone(first):
+            return False
+        test = " or ".join(f"{target.id} is {self.me}.{attribute}" for attribute in new)
+        at, indent = (first.lineno, first.col_offset), " " * first.col_offset
+        self.edits.append((at, at, -(10**6), f"if {test}:\n{indent}    continue\n{indent}"))
+        return True
 
     def _insert_on_input(self, change: Change) -> None:
         name = change.node.target

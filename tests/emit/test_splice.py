@@ -322,3 +322,61 @@ def test_what_torch_wrote_is_called_by_the_new_forward():
     result, text = spliced(model, graph, scope, edited(scope, scope.nodes[-2], "insert"))
     assert "def forward(self, input):\n        return self.extra(super().forward(input))" in text
     assert torch.equal(result(x), -model(x))
+
+
+class Named(nn.ModuleDict):
+    """Runs whatever it holds."""
+
+    def forward(self, x):
+        found = {}
+        for name, module in self.items():
+            x = module(x)
+            found[name] = x
+        return x + found["first"]
+
+
+class Handed(nn.Module):
+    """Gives all its children to a function."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return one_after_another(self.children(), x) * 2
+
+
+def one_after_another(modules, x):
+    for module in modules:
+        x = module(x)
+    return x
+
+
+def test_a_loop_over_all_children_passes_over_the_new_one():
+    """A new child joins the container; the loop over it would run it once more."""
+    model = Named({"first": nn.Linear(4, 4), "second": nn.Linear(4, 4)}).eval()
+    x = torch.randn(2, 4)
+    graph = capture(model, (x,), {}, how="real")
+    after = edited(graph.root, graph.by_name["first"], "insert")
+    result, text = spliced(model, graph, graph.root, after)
+    assert text.endswith(
+        "        for i, (name, module) in enumerate(self.items()):\n"
+        "            if module is self.extra:\n"
+        "                continue\n"
+        "            x = module(x)\n"
+        "            if i == 0:\n"
+        "                x = self.extra(x)\n"
+        "            found[name] = x\n"
+        '        return x + found["first"]'
+    )
+    first = -model["first"](x)
+    with torch.no_grad():
+        assert torch.equal(result(x), model["second"](first) + first)
+
+
+def test_all_children_handed_on_are_refused():
+    """The function would call the new one as well."""
+    model = Handed().eval()
+    graph = capture(model, (torch.randn(2, 4),), {}, how="real")
+    with pytest.raises(EmissionError, match="a new one would join"):
+        spliced(model, graph, graph.root, edited(graph.root, graph.by_name["mul"], "insert"))
