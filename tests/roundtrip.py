@@ -410,7 +410,7 @@ def main() -> None:
     torch.set_num_threads(1)
     table: dict[str, list[Row]] = collections.defaultdict(list)
     models: collections.Counter = collections.Counter()
-    with open(options.json, "w") if options.json else contextlib.nullcontext() as lines:
+    with open(options.json, "w", 1) if options.json else contextlib.nullcontext() as lines:
         for what in options.what:
             group, _, single = what.partition(":")
             entries = GROUPS[group]()
