@@ -139,9 +139,12 @@ class _Writer:
         )
         added = {n.target.split(".")[depth] for n in scope.nodes if n.kind == "module"} - set(every)
         odd = {c.path.rpartition(".")[2]: c for c in self.children(scope)}
-        plain = not added and all(indexed(module, n) for n in every)
+        sliced = (
+            type(module).__name__ == "Sequential"
+        )  # a slice of a subclass calls its constructor
+        plain = sliced and not added and all(indexed(module, n) for n in every)
         first, last = (every.index(names[0]), every.index(names[-1])) if not added else (0, 0)
-        if not odd and plain and type(module).__name__ == "Sequential":
+        if not odd and plain:
             end = "" if last == len(every) - 1 else str(last + 1)
             return f"{here}[{first or ''}:{end}]"
         self.place.need("from torch import nn")

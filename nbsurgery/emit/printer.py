@@ -16,6 +16,7 @@ from .. import source
 from ..errors import EmissionError
 from ..graph import Graph, Node, Ref, Scope, map_refs
 from ..paths import moved
+from ..rewrite import unique_name
 from . import format, loops
 from .effects import refuse_effects
 from .expressions import ATOM, INPLACE, INPLACE_METHODS, Writer, quoted
@@ -154,8 +155,9 @@ class _Body:
         inputs = [n for n in w.nodes if n.kind == "input"]
         self.edited_inputs = any(n.step is not None for n in inputs)
         if self.edited_inputs:  # an edit says what goes in
-            for node in inputs:
-                w.names[node.id] = identifier(node.target)
+            for node in inputs:  # ``B`` and ``b`` are two values
+                name = identifier(node.target)
+                w.names[node.id] = unique_name(name, [w.names.get(n.id, "") for n in inputs])
             w.parameters = tuple(w.names[n.id] for n in inputs)
             return
         hidden = [n for n in inputs if n.id in w.scope.stowaways]
@@ -460,7 +462,8 @@ class _Body:
         w = self.w
         held = self.holder[wish]
         other = source.second_name(node.frames, wish) if node.frames else None
-        if other and self._free(other, i) and is_name(wish):
+        # the statement itself, which comes behind, may read what the second name holds now
+        if other and self._free(other, i - 1) and is_name(wish):
             self._add(f"{other} = {wish}")
             for id, name in list(w.names.items()):
                 if name == wish and (id == held or self.last.get(id, -1) > i):
@@ -599,7 +602,10 @@ class _Class:
             if "." in name:
                 continue  # an item of a list: made with the list
             own = f"self[{name}]" if self.is_container and name.isdigit() else f"self.{name}"
-            lines.append(f"{own} = {text}")
+            if name.isidentifier() or self.is_container and name.isdigit():
+                lines.append(f"{own} = {text}")
+            else:
+                lines.append(f"self.add_module({quoted(name)}, {text})")
         return lines, tuple(keeps)
 
     def _read_by_callers(self) -> set[str]:

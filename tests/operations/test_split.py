@@ -344,3 +344,73 @@ def test_what_a_block_overwrites_for_others_stays_overwritten(beside):
             session.do(operation, {key: {"call": place}})
             assert session.report.ok, f"{operation} {place}: {session.report}"
             session.undo()
+
+
+class Shifted(nn.Module):
+    """Its author calls the value that it goes on with by a second name, which was taken before."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.fc, self.out = nn.LayerNorm(4), nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def inner(self, x):
+        B, b, C = x.shape
+        x = x.view(B, C, b).transpose(1, 2)
+        return self.fc(x) + B
+
+    def forward(self, x):
+        shifted = F.pad(self.norm(x), (0, 0, 0, 1))
+        if not self.training:
+            windows = self.inner(shifted)
+        else:
+            shifted = x
+            windows = shifted
+        return self.out(x + windows[:, :-1])
+
+
+@pytest.mark.parametrize("place", ["pad", "view", "transpose", "fc", "add"])
+def test_names_that_differ_in_case_and_second_names(place):
+    torch.manual_seed(0)
+    model = nn.Sequential(Shifted(), nn.ReLU()).eval()
+    session = Session(model, (torch.randn(2, 3, 4),), namespace={})
+    for operation, key in (("split", "after"), ("start", "at"), ("cut", "after")):
+        session.do(operation, {key: {"call": f"0.{place}"}})
+        assert session.report.ok, f"{operation}: {session.code}"
+        session.undo()
+
+
+class Numbered(nn.ModuleDict):
+    """Children under numbers, called in a forward of its own."""
+
+    def forward(self, x):
+        for layer in self.values():
+            x = layer(x)
+        return x
+
+
+class Head(nn.Sequential):
+    """A sequence whose constructor takes something else than modules."""
+
+    def __init__(self, width: int):
+        super().__init__(Shifted(), nn.ReLU(), nn.Linear(width, 2))
+
+
+def test_children_under_numbers_and_sequences_with_a_constructor_of_their_own():
+    torch.manual_seed(0)
+    body = Numbered({"3": Shifted(), "5": Shifted()})
+    model = nn.ModuleDict({"body": body, "head": Head(4)})
+
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.head = model["body"], model["head"]
+
+        def forward(self, x):
+            return self.head(self.body(x))
+
+    session = Session(Whole().eval(), (torch.randn(2, 3, 4),), namespace={})
+    for place in ("body.5.pad", "head.0.pad"):
+        for operation, key in (("split", "after"), ("start", "at")):
+            session.do(operation, {key: {"call": place}})
+            assert session.report.ok, f"{operation}: {session.code}"
+            session.undo()
