@@ -166,7 +166,12 @@ class _Flow:
             for id in self.draft.graph.sources(whole.scope, next(iter_refs(whole.args), None)):
                 layout = self.layouts.get(id)
                 shape = self.draft.graph.by_id[id].shape
-                if layout and isinstance(index, int) and index % len(shape) == layout.axis:
+                if (
+                    layout
+                    and shape
+                    and isinstance(index, int)
+                    and index % len(shape) == layout.axis
+                ):
                     return True
         return False
 
@@ -179,7 +184,7 @@ class _Flow:
             if given is not None:
                 self._read(node, module, given)
             if path in self.makers:
-                axis = len(node.shape) - 1 if isinstance(module, nn.Linear) else 1
+                axis = self._rank(node) - 1 if isinstance(module, nn.Linear) else 1
                 self.layouts[node.id] = _Layout(axis, self.makers[path])
         elif given is not None:
             if isinstance(module, NORMS) and self._of_width(module, given):
@@ -206,7 +211,7 @@ class _Flow:
             if depthwise(module):
                 self.layouts[node.id] = given
             return
-        axis = len(node.shape) - 1 if isinstance(module, nn.Linear) else 1
+        axis = self._rank(node) - 1 if isinstance(module, nn.Linear) else 1
         if given.axis != axis or total(given.pieces, 0) != widths(module)[0]:
             raise StepError(
                 f"{node.target!r} reads {widths(module)[0]} features made of several channels each; "
@@ -222,7 +227,7 @@ class _Flow:
         last = type(module) in (nn.LayerNorm, nn.RMSNorm) or node.kind != "module"
         last = last and isinstance(module, (nn.LayerNorm, nn.RMSNorm))
         self.found.neutral &= isinstance(module, (_NormBase, nn.PReLU))
-        if given.axis != (len(node.shape) - 1 if last else 1):
+        if given.axis != (self._rank(node) - 1 if last else 1):
             raise _unknown(node)
         if isinstance(module, nn.GroupNorm) and total(given.pieces, 1) % module.num_groups:
             raise StepError(
@@ -272,6 +277,11 @@ class _Flow:
 
     def _kept(self, node: Node, given: _Layout) -> None:
         """The axis stays as it is, where the recorded shapes say so too."""
+        if (
+            node.shape is None and node.kind == "module"
+        ):  # a step made it: nobody has recorded a shape
+            self.layouts[node.id] = given
+            return
         source = self._source(node)
         if source is None or node.shape is None or len(source.shape) != len(node.shape):
             raise _unknown(node)
@@ -423,7 +433,20 @@ class _Flow:
             for s in self.draft.graph.inputs_of(node.id)
             if s in self.layouts
         ]
-        return sources[0] if len(sources) == 1 and sources[0].shape is not None else None
+        return self._recorded(sources[0]) if len(sources) == 1 else None
+
+    def _rank(self, node: Node) -> int:
+        """How many axes what a layer gives has."""
+        recorded = self._recorded(node)
+        if recorded is None:
+            raise _unknown(node)
+        return len(recorded.shape)
+
+    def _recorded(self, node: Node) -> Node | None:
+        """The value itself, or what layers that a step made have made it of."""
+        while node.shape is None and node.refs:
+            node = self.draft.graph.by_id[node.refs[0]]
+        return None if node.shape is None else node
 
     def _width(self, id: str, axis: int) -> int:
         """The width of a value before this step."""

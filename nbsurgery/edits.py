@@ -87,6 +87,10 @@ class Edit:
                 return getattr(self, name)
         return (self.path,) if hasattr(self, "path") else ()
 
+    def reaches(self, path: str) -> bool:
+        """Whether it speaks of whatever is inside of the module at `path`."""
+        return False
+
     def without(self, gone: Callable[[str], bool]) -> Edit | None:
         """The edit without the places that are gone; ``None`` if nothing is left to say."""
         path = getattr(self, "path", None)
@@ -266,6 +270,9 @@ class InsertChild(Edit):
     new: Expression
     suffix: str = ""
     moded: bool = False
+    anew: bool = (
+        False  # a second run makes it again, as something before it speaks of all that is here
+    )
 
     def lines(self, place: Place) -> list[str]:
         place.need("from torch import nn")
@@ -280,6 +287,7 @@ class InsertChild(Edit):
             "layers = nn.Sequential()",
             *mode,
             f"for name, layer in {here}.named_children():",
+            *([f"    if name == {quoted(self.name)}:", "        continue"] if self.anew else []),
             *([*put, *keep] if self.before else [*keep, *put]),
             place.assigned(self.path, "layers"),
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch.utils import _pytree
 
 from .draft import Draft
 from .errors import SurgeryError
-from .graph import Node, Ref, Tensor, iter_refs, map_refs
+from .graph import Node, Ref, Scope, Tensor, iter_refs, map_refs
 
 
 def fits(draft: Draft) -> bool:
@@ -30,6 +31,9 @@ def fits(draft: Draft) -> bool:
     finally:
         torch.set_rng_state(state)
     return True
+
+
+_TURNED = {"permute", "transpose", "swapaxes", "movedim", "t"}  # they leave other strides
 
 
 class _Misfit(Exception):
@@ -58,11 +62,11 @@ class _Shapes:
                 if key == "":
                     self._resized(node)
                 else:
-                    self._handed(node, scope.bindings.get(node.id))
+                    self._handed(node, _bound(scopes, node), _bound(self.draft.base.scopes, node))
             elif node.child in scopes:
                 self.walk(node.child)
-                inner = scopes[node.child].output
-                self._handed(node, inner.args[0] if inner is not None and inner.args else None)
+                given, before = _given(scopes, node), _given(self.draft.base.scopes, node)
+                self._handed(node, given, before)
             elif self._changed(node) or any(self._differs(id) for id in node.refs):
                 self._computed(node)
 
@@ -85,9 +89,9 @@ class _Shapes:
             node.kind, node.target, node.args, node.kwargs,
         )  # fmt: skip
 
-    def _handed(self, node: Node, given: Any) -> None:
+    def _handed(self, node: Node, given: Any, before: Any) -> None:
         """A value that is made elsewhere, under the id of an input or of a call."""
-        if any(self._differs(r.id) for r in iter_refs(given)):
+        if given != before or any(self._differs(r.id) for r in iter_refs(given)):
             try:
                 self._note(node, map_refs(given, self._value))
             except _Unknown:
@@ -113,6 +117,10 @@ class _Shapes:
         module = self.draft.module(node.target)
         if not isinstance(module, nn.Module):
             raise _Unknown
+        if isinstance(module, nn.modules.conv._ConvTransposeNd) and isinstance(
+            args[0], torch.Tensor
+        ):
+            _channels(module, args[0])
         state = {k: _like(t) for k, t in (*module.named_parameters(), *module.named_buffers())}
         return torch.func.functional_call(module, state, args, kwargs)
 
@@ -126,6 +134,10 @@ class _Shapes:
             return node.value
         if len(node.outputs) != 1 or any(_is_item(n, node.id) for n in self._readers(node)):
             raise _Unknown  # a structure, or nothing that has a shape
+        if node.type in _TURNED and node.kind != "module":  # a view may not run on what it gives
+            return self._result(
+                node, map_refs(node.args, self._value), map_refs(node.kwargs, self._value)
+            )
         return _empty(node.outputs[0])
 
     def _readers(self, node: Node) -> tuple[Node, ...]:
@@ -141,9 +153,28 @@ class _Shapes:
             self.other[node.id] = value
 
 
+def _bound(scopes: Mapping[str, Scope], node: Node) -> Any:
+    """What is handed over for an input of a scope."""
+    scope = scopes.get(node.scope)
+    return None if scope is None else scope.bindings.get(node.id)
+
+
+def _given(scopes: Mapping[str, Scope], call: Node) -> Any:
+    """What the scope that a node calls gives back."""
+    output = scopes[call.child].output if call.child in scopes else None
+    return output.args[0] if output is not None and output.args else None
+
+
 def _is_item(node: Node, of: str) -> bool:
     """Whether a node reads a part of what another returns, which then is no tensor."""
     return node.glue and node.type == "getitem" and node.args[:1] == (Ref(of),)
+
+
+def _channels(module: nn.Module, x: torch.Tensor) -> None:
+    """Ask what torch does not ask of a transposed convolution on the meta device."""
+    axis = x.dim() - len(module.kernel_size) - 1
+    if axis < 0 or x.shape[axis] != module.in_channels:
+        raise _Misfit
 
 
 def _kind(tensor: torch.Tensor) -> tuple[tuple[int, ...], str]:

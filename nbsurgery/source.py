@@ -185,6 +185,27 @@ def variable(scope: Scope, node: Node) -> str | None:
     return names if isinstance(names, str) and names not in ("_", "*") else None
 
 
+def read_again(node: Node) -> bool:
+    """Whether the author reads what a call overwrote under the name that it has, not the result's."""
+    frames = [f for f in node.frames if not is_torch(f.file)]
+    place = effective(frames)
+    if place is None:
+        return False
+    depth, source, widest, own = place
+    if isinstance(source.parent.get(widest), ast.Expr):
+        return True
+    given = own.args[0] if isinstance(own, ast.Call) and own.args else None
+    function = function_def(frames[depth].code)
+    if not isinstance(given, ast.Name) or function is None or targets(source, widest) == given.id:
+        return False
+    end = source.statement(widest).end_lineno
+    named = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == given.id]
+    lines = sorted(n.lineno for n in named if n.lineno > end)
+    return bool(lines) and any(
+        isinstance(n.ctx, ast.Load) for n in named if n.lineno == lines[0]
+    )  # ``x = f(x)`` reads it first
+
+
 def is_sequence(node: ast.AST) -> bool:
     return isinstance(node, (ast.Tuple, ast.List))
 

@@ -25,6 +25,7 @@ def write(
     block: Callable[[str, list[str]], None],
     base: Graph,
     settled: set[int],
+    moded: bool,
 ) -> None:
     """Write one part: classes above, one assignment below.
 
@@ -36,11 +37,12 @@ def write(
         block: Adds a comment with its statements.
         base: The graph of the untouched model.
         settled: What the run decided and classes so far guard, by number; filled.
+        moded: Whether statements before ask the model for its mode.
     """
     text = _Writer(place, piece, classes, made, base, settled).value("", place.variable)
     lines = [f"{piece.variable or place.variable} = {text}"]
     mode = f"{place.variable}.training"
-    if not piece.variable and text.startswith("nn.Sequential(") and f".train({mode})" in text:
+    if not piece.variable and text.startswith("nn.Sequential(") and (moded or mode in text):
         lines = [f"training = {mode}", *lines, f"{mode} = training"]  # for a second run
     block(piece.comment, lines)
 
@@ -98,7 +100,7 @@ class _Writer:
         printed = print_class(
             part.graph, scope, module, name=name, arg=arg,
             doc=f"{scope.type}, {self.piece.doc}.", new=new, allow_specialised=True,
-            base=self.base, settled=self.settled,
+            base=self.base, settled=self.settled, rerun=not self.piece.variable,
         )  # fmt: skip
         self.place.need(*printed.imports)
         if printed.text not in self.classes:

@@ -64,6 +64,7 @@ def print_class(
     allow_specialised: bool = False,
     settled: set[int] | None = None,
     keep: Collection[str] = (),
+    rerun: bool = False,
 ) -> Printed:
     """Print the forward of one scope, edited or not, as a class.
 
@@ -84,6 +85,7 @@ def print_class(
             raises where another value comes, instead of refusing.
         settled: Decisions that other classes of a divided model guard; this one's are added.
         keep: Further attributes of the old module that a copy takes along.
+        rerun: A second run makes the class of what the first has made.
 
     Raises:
         EmissionError: The scope has no text that would be right; the message names it and says why.
@@ -117,7 +119,7 @@ def print_class(
         apart |= body.early
     if settled is not None:
         settled |= found
-    return _Class(body.w, signature, lines, name, arg, doc, new, form, keep).printed()
+    return _Class(body.w, signature, lines, name, arg, doc, new, form, keep, rerun).printed()
 
 
 class _Body:
@@ -537,8 +539,9 @@ _PLAIN_RESULTS = ("add", "iadd", "view", "reshape", "permute", "transpose", "mul
 class _Class:
     """The class around the statements."""
 
-    def __init__(self, w: Writer, signature, lines, name, arg, doc, new, form, keep):
+    def __init__(self, w: Writer, signature, lines, name, arg, doc, new, form, keep, rerun):
         self.w, self.signature, self.lines, self.keep = w, signature, lines, keep
+        self.rerun = rerun
         self.name, self.arg, self.doc, self.new, self.form = name, arg, doc, new, form
         self.is_container = isinstance(w.module, nn.Sequential) and any(
             k.isdigit() for k in (*w.used, *new)
@@ -650,10 +653,17 @@ class _Class:
     def _take(self, name: str) -> str:
         module, arg = self.w.module, self.arg
         if picked := self.picked.get(name):
-            here, made = f"{arg}.{name}", self._made_items(name)
-            items = ", ".join(f'"{i}": {made.get(i, f"{here}[{i}]")}' for i in picked)
+            made = self._made_items(name)
+            if self.rerun:  # by path, which the dictionary answers too
+                each, last = (
+                    f'{arg}.get_submodule("{name}.{{}}")',
+                    f'{arg}.get_submodule(f"{name}.{{i}}")',
+                )
+            else:
+                each, last = f"{arg}.{name}[{{}}]", f"{arg}.{name}[i]"
+            items = ", ".join(f'"{i}": {made.get(i) or each.format(i)}' for i in picked)
             if not made and len(picked) > 2 and picked == list(range(picked[0], picked[-1] + 1)):
-                items = f"str(i): {here}[i] for i in range({picked[0]}, {picked[-1] + 1})"
+                items = f"str(i): {last} for i in range({picked[0]}, {picked[-1] + 1})"
             return f"self.{name} = nn.ModuleDict({{{items}}})"
         if not name.isidentifier():
             return f"self.add_module({quoted(name)}, {arg}.get_submodule({quoted(name)}))"

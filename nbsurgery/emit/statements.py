@@ -138,6 +138,7 @@ def _emitted(draft: Draft, variable: str, style: Style) -> str:
             lambda c, lines: _block(text, c, lines),
             draft.base,
             settled,
+            any(f"{variable}.training" in b for b in text.blocks),
         )
     if not text.blocks:
         return EMPTY
@@ -254,7 +255,7 @@ def _class(draft: Draft, rewire: Rewire, arg: str, name: str, classes: str) -> _
                 piece = print_class(
                     draft.graph, scope, module, name=name, arg=arg, doc=doc, new=new,
                     names=rewire.names, allow_specialised=attempt == "guarded", base=draft.base,
-                    keep=_set_again(draft, scope.path),
+                    keep=_set_again(draft, scope.path), rerun=True,
                 )  # fmt: skip
             written = _Written(piece.imports, piece.text, attempt == "spliced")
         except EmissionError as error:

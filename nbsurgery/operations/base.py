@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from .. import source
 from ..draft import Draft
 from ..errors import StepError, an
 from ..expression import Expression, evaluate, moded, parse
@@ -127,6 +128,11 @@ def edge(draft: Draft, first: Node, second: Node) -> list[str]:
         id for id in second.refs
         if id == first.id or value and draft.graph.sources(second.scope, Ref(id)) == value
     ]  # fmt: skip
+
+
+def written_only(draft: Draft, node: Node) -> bool:
+    """Whether a call works in place and the author's text goes on with what it wrote into."""
+    return bool(node.writes) and node.scope not in draft.rewires and source.read_again(node)
 
 
 def new_module(draft: Draft, text: Any, old: nn.Module | None) -> tuple[Expression, Any]:

@@ -42,7 +42,10 @@ class Connect(Operation):
             "source": {"call": call_name(draft.graph, first.id)},
             "into": {"call": call_name(draft.graph, second.id)},
         }
-        a, b = first.shape, draft.scope_of(second).by_id[second.refs[0]].shape
+        entering = draft.scope_of(second).by_id[second.refs[0]]
+        if len(first.outputs) != 1 or len(entering.outputs) != 1:
+            return []  # several values, of which a part would have to be named
+        a, b = first.shape, entering.shape
         if a is None or b is None or (a != b and projection(a, b) is None):
             return []
         fields = (
@@ -78,6 +81,10 @@ class Connect(Operation):
             raise StepError("the output is where the model ends; connect from a value before it")
         if not into.refs:
             raise StepError(f"{into.name!r} reads no value that another could join")
+        if len(source.outputs) > 1:
+            raise StepError(
+                f"{source.name!r} gives {len(source.outputs)} values; connect one of its parts"
+            )
         order = {n.id: i for i, n in enumerate(draft.live_nodes())}
         inside = source.child is not None and source.child in draft.graph.ancestors(into.scope)
         if order[source.id] >= order[into.id] or inside:

@@ -77,6 +77,9 @@ class Freeze(Edit):
         inner = ", ".join(names) + ("," if len(names) == 1 else "")
         return [f"for module in ({inner}):"]
 
+    def reaches(self, path: str) -> bool:
+        return any(p == path or path.startswith(f"{p}.") for p in self.modules)
+
     def without(self, gone: Callable[[str], bool]) -> Edit | None:
         modules = tuple(p for p in self.modules if not gone(p))
         tensors = tuple(p for p in self.tensors if not gone(p))

@@ -268,6 +268,7 @@ def _into_container(
             expr,
             suffix_for(draft, made, place_of(draft, node)),
             is_moded(made),
+            bool(weights) and any(e.reaches(scope.path) for e in draft.edits),
         )
     )
     source = entering(scope, node) if before else node.id

@@ -202,6 +202,8 @@ class Remove(Operation):
         draft.assign(edit, {target.path: stands})
 
     def _bypass(self, draft: Draft, step: int, node: Node, keep: Any = None) -> None:
+        if len(node.outputs) > 1:
+            raise _several(node.name)
         scope = draft.scope_of(node)
         source = next((a for a in node.args if isinstance(a, Ref)), None)
         if keep is not None:
@@ -274,7 +276,8 @@ def _carried(draft: Draft, node: Node) -> tuple[int | str | None, ...]:
     child = draft.graph.scopes.get(node.child)
     result = child.output.args[0] if child is not None and child.output is not None else None
     several = len(node.outputs) > 1 if child is None else not isinstance(result, Ref)
-    if not several:
+    by_key = any(_by_key(n, node) for n in draft.scope_of(node).users(node.id))
+    if not several and not by_key:
         return (0 if node.args and isinstance(node.args[0], Ref) else _first_name(node),)
     scope = draft.scope_of(node)
     places = _places_in_loop(scope, node)
@@ -293,11 +296,15 @@ def _carried(draft: Draft, node: Node) -> tuple[int | str | None, ...]:
             keys.clear()
             break
     if not keys or keys[0] is None:
-        raise StepError(
-            f"{node.target!r} returns several values, and what it reads cannot take their place; "
-            "remove a part of it, or replace it with a module that returns as many"
-        )
+        raise _several(node.target)
     return tuple(keys)
+
+
+def _several(name: str) -> StepError:
+    return StepError(
+        f"{name!r} returns several values, and what it reads cannot take their place; "
+        "remove a part of it, or replace it with a module that returns as many"
+    )
 
 
 def _places_in_loop(scope: Scope, node: Node) -> dict[int, int | str]:
@@ -346,6 +353,15 @@ def _read_outside(draft: Draft, target: Target, old: nn.Module) -> tuple[str, ..
         }  # fmt: skip
     plain = {k for k in vars(old) if not k.startswith("_") and k != "training"}
     return tuple(sorted(k for k in read & plain if not callable(vars(old)[k])))
+
+
+def _by_key(reader: Node, node: Node) -> bool:
+    """Whether a node reads a field of the structure that another returns."""
+    return (
+        reader.type == "getitem"
+        and reader.args[:1] == (Ref(node.id),)
+        and isinstance(reader.args[1], str)
+    )
 
 
 def _first_name(node: Node) -> str:

@@ -22,6 +22,7 @@ from ..draft import (
     number,
     ordinal,
     shape_text,
+    overwrites,
 )
 from ..edits import Assign, Bulk, NewModule, bulk_comment
 from ..errors import StepError, an
@@ -40,6 +41,7 @@ from .base import (
     new_module,
     place_of,
     suffix_for,
+    written_only,
 )  # fmt: skip
 from .functional import class_for, with_arguments
 
@@ -156,6 +158,7 @@ class Replace(Operation):
                 replace_call(draft, step, draft.node(node.id), text)
             return
         _returns_as_many(draft, target, made, text)
+        _read_back(draft, target, expr, made)
         unit = "classes" if is_head(draft, target.path) else "outputs"
         kept = _kept(target.path, old, made) if keep else []
         was = (
@@ -209,11 +212,29 @@ class Replace(Operation):
             step, comment, paths, expr, cls, suffix_for(draft, made, paths[0]), is_moded(made),
             nests(expr, made, first), bool(kept), _was(expr, made, first), calls,
         )  # fmt: skip
+        for target in targets:
+            _read_back(draft, target, expr, made)
         own = "old" in expr.free
         each = {p: new_module(draft, text, draft.module(p))[1] if own else made for p in paths}
         for target in targets:
             _returns_as_many(draft, target, each[target.path], text)
         draft.assign(bulk, each)
+
+
+def _read_back(draft: Draft, target: Target, expr: Expression, made: nn.Module) -> None:
+    """A module that overwrites what it reads, where the author then reads that.
+
+    Raises:
+        StepError: The new module overwrites nothing, so that what it returns would be lost.
+    """
+    for node in target.nodes:
+        if overwrites(made, node) or type(made) is nn.Identity:
+            continue
+        if written_only(draft, node):
+            raise StepError(
+                f"{target.path!r} works in place and the forward reads what it wrote into, not what it "
+                f"returns: the result of {expr.short} would be lost; take one that works in place too"
+            )
 
 
 def _kept(path: str, old: nn.Module, made: nn.Module) -> list[str]:
@@ -356,7 +377,7 @@ def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
             child=None, step=step, frames=(), writes=(), calls=1, call=1, facts={},
         )  # fmt: skip
         draft.rewire(
-            rewrite.exchanged(scope, changed), step, suffix=suffix,
+            _exchanged(scope, changed), step, suffix=suffix,
             doc=f"whose {_short_this(draft, node)} is {expr.text}",
             comment=f"{place}: {what} becomes {expr.text}",
         )  # fmt: skip
@@ -370,13 +391,20 @@ def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
     )  # fmt: skip
     rest = _still_serves(draft, node)
     draft.rewire(
-        rewrite.exchanged(scope, changed), step, suffix=suffix,
+        _exchanged(scope, changed), step, suffix=suffix,
         doc=f"whose {_short_this(draft, node)} is {an(type(made).__name__)} of its own" + rest,
         comment=f"{place}: {what} becomes {expr.short}",
         new={attr: NewModule(expr, suffix_for(draft, made, place_of(draft, node)), is_moded(made),
                              node.target if node.kind == "module" else None)},
     )  # fmt: skip
     draft.made[path] = made
+
+
+def _exchanged(scope: Scope, node: Node) -> Scope:
+    """The scope with another node under the same id; what only the old one read goes."""
+    fewer = set(scope.by_id[node.id].refs) - set(node.refs)
+    scope = rewrite.exchanged(scope, node)
+    return rewrite.without_dead(scope) if fewer else scope
 
 
 def _by_method(

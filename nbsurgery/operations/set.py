@@ -15,7 +15,7 @@ from ..edits import Edit, Place
 from ..errors import StepError, an, nearest
 from ..graph import Node
 from ..targets import resolve, spelled_where
-from .base import Field, Offer, Operation, need
+from .base import Field, Offer, Operation, need, written_only
 
 # Attributes that describe the shape of the weights: changing them alone would lie.
 _SHAPE = {
@@ -196,6 +196,13 @@ class Set(Operation):
         _one_padding(draft, {**known, **{(c.path, c.name): c.new for c in changes}})
         for change in changes:
             if change.name == "inplace":
+                if not change.new and any(
+                    written_only(draft, n) for n in draft.calls_of(change.path)
+                ):
+                    raise StepError(
+                        f"the forward reads what {change.path!r} wrote into, not what it returns: "
+                        "with inplace=False its result would be lost"
+                    )
                 draft.set_in_place(change.path, change.new)
         _record(draft, step, changes)
         return len({c.path for c in changes})

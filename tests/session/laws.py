@@ -20,6 +20,7 @@ from torch import nn
 from nbsurgery import verify
 from nbsurgery.emit.statements import emit
 from nbsurgery.errors import InternalError, ReplayRefused, SurgeryError
+from nbsurgery.operations import OPERATIONS
 from nbsurgery.session import Session, fingerprint
 from nbsurgery.verify import oracle
 from nbsurgery.verify.compare import difference
@@ -62,13 +63,12 @@ def random_step(session: Session, choose: random.Random) -> tuple[str, dict] | N
     graph = session.draft.graph
     names = [n.name for n in graph.flat if n.kind != "output"] + [k for k in graph.scopes if k]
     picked = choose.sample(names, min(len(names), choose.choice((1, 1, 2))))
-    offers = session.offers(picked)
+    offer = offered(session, picked, choose)
     if choose.random() < 0.02:
-        offers = session.offers([]) or offers
-    if not offers:
+        offer = offered(session, [], choose) or offer
+    if offer is None:
         return None
-    kind = choose.choice(sorted({o["operation"] for o in offers}))
-    offer = choose.choice([o for o in offers if o["operation"] == kind])
+    kind = offer["operation"]
     arguments = dict(offer["arguments"])
     for field in offer["fields"]:
         value = field["default"]
@@ -87,6 +87,20 @@ def random_step(session: Session, choose: random.Random) -> tuple[str, dict] | N
     if kind == "replace" and choose.random() < 0.4:
         arguments["new"] = _alike(session, picked[0]) or arguments["new"]
     return kind, arguments
+
+
+def offered(session: Session, picked: list[str], choose: random.Random) -> dict | None:
+    """One of the offers on a selection: each operation has the same chance, only the drawn one is tried."""
+    nodes, found = session.nodes(picked), []
+    for operation in OPERATIONS.values():
+        try:
+            offers = operation.offers(session.draft, nodes)
+        except SurgeryError:
+            continue
+        found.append(choose.sample(offers, len(offers)))
+    choose.shuffle(found)
+    drawn = (session._fitting(offer) for offers in found for offer in offers)
+    return next((offer.to_dict() for offer in drawn if offer is not None), None)
 
 
 def _alike(session: Session, name: str) -> str | None:

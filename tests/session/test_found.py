@@ -7,7 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from nbsurgery.errors import StepError
 from nbsurgery.session import Session
+from nbsurgery.verify import structural_copy
 
 
 class WritesItsInput(nn.Module):
@@ -142,3 +144,176 @@ def test_edits_before_a_start_leave_no_code():
     session.do("insert", {"before": "layers.1.second", "new": "nn.Dropout(0.1)"})
     assert session.report.ok
     assert "Dropout" not in session.code
+
+
+class Gated(nn.Module):
+    """A layer scaled by a parameter of the model itself, between others."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.scale = nn.Parameter(torch.ones(4))
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+
+    def forward(self, x):
+        x = self.first(x) * self.scale
+        for layer in self.layers:
+            x = layer(x)
+        return self.second(x)
+
+
+def _twice(session: Session) -> None:
+    """The text runs twice in one namespace and leaves what it left the first time."""
+    space = {"model": structural_copy(session.model)}
+    exec(session.code, space)
+    keys, modes = list(space["model"].state_dict()), [m.training for m in space["model"].modules()]
+    exec(session.code, space)
+    assert list(space["model"].state_dict()) == keys
+    assert [m.training for m in space["model"].modules()] == modes
+    assert session.report.ok, session.code
+
+
+def test_a_frozen_parameter_that_goes_leaves_no_code():
+    """What only a replaced operation read is not frozen first."""
+    session = Session(Gated().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("freeze", {"until": {"call": "layers.0"}})
+    session.do("replace", {"where": {"call": "mul"}, "new": "nn.Identity()"})
+    assert "scale" not in session.code
+    _twice(session)
+
+
+def test_picked_layers_are_found_in_a_second_run():
+    """The dictionary of what is kept answers where the list did."""
+    session = Session(Gated().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("connect", {"source": {"call": "x"}, "into": {"call": "layers.2"}, "how": "replace"})
+    assert "ModuleDict" in session.code
+    _twice(session)
+
+
+def test_a_chain_has_the_mode_of_the_model():
+    """A layer put in before the model became a chain asks for the mode in a second run too."""
+    model = nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), nn.Flatten())
+
+    class Chain(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.features, self.head = model, nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.head(torch.flatten(self.features(x), 1))
+
+    session = Session(Chain().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("sequential", {})
+    session.do("insert", {"before": "features.0.1", "new": "nn.Dropout(0.1)"})
+    _twice(session)
+
+
+def test_a_layer_put_in_after_a_freeze_stays_free_in_a_second_run():
+    """The freeze above it speaks of the container, and must not reach it."""
+    model = nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), nn.Linear(4, 2)).eval()
+    session = Session(model, (torch.randn(2, 4),), namespace={})
+    session.do("freeze", {"where": "0"})
+    session.do("insert", {"after": "0.0", "new": "nn.Linear(4, 4)"})
+    space = {"model": structural_copy(model)}
+    for _ in range(2):
+        exec(session.code, space)
+        free = [n for n, p in space["model"].named_parameters() if p.requires_grad]
+        assert free == ["0.linear.weight", "0.linear.bias", "1.weight", "1.bias"]
+    assert session.report.ok
+
+
+class Silent(nn.Module):
+    """A layer that works in place, whose result has a name that nobody reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.act, self.head = nn.SiLU(inplace=True), nn.Linear(4, 2)
+
+    def forward(self, x):
+        x = x + 1
+        unread = self.act(x)  # noqa: F841
+        return self.head(x)
+
+
+def test_a_result_that_nobody_reads_is_told():
+    """A layer that works in place is not replaced by one that does not where its result is lost."""
+    session = Session(Silent().eval(), (torch.randn(2, 4),), namespace={})
+    with pytest.raises(StepError, match="reads what it wrote into"):
+        session.do("replace", {"where": "act", "new": "nn.GELU()"})
+    with pytest.raises(StepError, match="reads what 'act' wrote into"):
+        session.do("set", {"where": "act", "inplace": False})
+    session.do("replace", {"where": "act", "new": "nn.ReLU(inplace=True)"})
+    assert session.report.ok
+
+
+class Steps(nn.Module):
+    """Places where a removal leaves shapes that do not meet."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.up = nn.Conv2d(4, 8, 1), nn.ConvTranspose2d(8, 4, 2, stride=2)
+        self.inner, self.head = Squeezed(), nn.Linear(4, 2)
+
+    def forward(self, x):
+        x = self.up(self.inner(self.down(x)))
+        a, b = torch.chunk(x, 2, dim=1)
+        x = torch.cat([b, a], dim=1)
+        return self.head(torch.flatten(x.mean((2, 3)), 1))
+
+
+class Squeezed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Conv2d(8, 8, 1)
+
+    def forward(self, x):
+        return x * self.gate(x.mean((2, 3), keepdim=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [("down", False), ("up", False), ("inner", True), ("inner.gate", True), ("chunk", False),
+     ("cat", False), ("mean", False), ("flatten", True), ("head", True)],
+)  # fmt: skip
+def test_removals_are_offered_where_shapes_meet(name, offered):
+    """A person is not shown a removal that the next layer refuses."""
+    session = Session(Steps().eval(), (torch.randn(2, 4, 4, 4),), namespace={})
+    kinds = {o["operation"] for o in session.offers([name])}
+    assert ("remove" in kinds) is offered
+
+
+class Both(nn.Module):
+    """What a layer overwrites is read under its own name, and what it returns under another."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.act = nn.Linear(4, 4), nn.SiLU(inplace=True)
+        self.second, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        x = self.first(x)
+        kept = self.act(x)
+        x = self.second(x)
+        return self.head(x + kept)
+
+
+def test_a_value_read_under_two_names_is_told():
+    """Out of place, only one of the two would be what the layer gives."""
+    session = Session(Both().eval(), (torch.randn(2, 4),), namespace={})
+    with pytest.raises(StepError, match="reads what 'act' wrote into"):
+        session.do("set", {"where": "act", "inplace": False})
+    session = Session(
+        nn.Sequential(nn.Linear(4, 4), nn.SiLU(inplace=True)), (torch.randn(2, 4),), namespace={}
+    )
+    session.do("set", {"where": "1", "inplace": False})
+    assert session.report.ok
+
+
+def test_a_width_is_offered_behind_a_layer_that_a_step_made():
+    """Nobody has recorded the shape of a value that a step added."""
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)).eval()
+    session = Session(model, (torch.randn(2, 4),), namespace={})
+    session.do("insert", {"after": "0", "new": "nn.LayerNorm(8)"})
+    assert "channels" in {o["operation"] for o in session.offers(["0"])}
+    session.do("channels", {"where": "0", "outputs": 16, "follow": True})
+    assert session.report.ok
