@@ -263,9 +263,9 @@ class Graph:
         return tuple(self.scopes[n.child] for n in self.scopes[key].nodes if n.child in self.scopes)
 
     def parent(self, key: str) -> str | None:
-        """Key of the scope that calls `key`; ``None`` for the root."""
-        caller = self.scopes[key].caller
-        return None if caller is None else self.by_id[caller].scope
+        """Key of the scope that calls `key`; ``None`` for the root, and where a part begins."""
+        caller = self.by_id.get(self.scopes[key].caller)
+        return None if caller is None else caller.scope
 
     def ancestors(self, key: str) -> tuple[str, ...]:
         """Keys from the scope itself up to the root, both included."""

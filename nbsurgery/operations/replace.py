@@ -401,10 +401,10 @@ def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
 
 
 def _exchanged(scope: Scope, node: Node) -> Scope:
-    """The scope with another node under the same id; what only the old one read goes."""
-    fewer = set(scope.by_id[node.id].refs) - set(node.refs)
+    """The scope with another node under the same id; a parameter that only the old one read goes."""
     scope = rewrite.exchanged(scope, node)
-    return rewrite.without_dead(scope) if fewer else scope
+    read = {id for n in scope.nodes for id in n.refs}
+    return scope.with_(nodes=tuple(n for n in scope.nodes if n.kind != "parameter" or n.id in read))
 
 
 def _by_method(
