@@ -63,6 +63,8 @@ def main() -> int:
             print(f"WRONG example {i}: {text}\n", flush=True)
         wrong += found
         done += 1
+        if done % 100 == 0:
+            print(f"{done} examples, {len(wrong)} wrong", file=sys.stderr, flush=True)
     print(f"{done} examples, {len(wrong)} wrong\n")
     print("| operation | applied | refused | crashed | applied of all |\n|---|---|---|---|---|")
     for name in sorted({k for k, _ in seen if k != "reason"}):

@@ -21,8 +21,8 @@ from ..draft import (
     local_name,
     number,
     ordinal,
-    shape_text,
     overwrites,
+    shape_text,
 )
 from ..edits import Assign, Bulk, NewModule, bulk_comment
 from ..errors import StepError, an

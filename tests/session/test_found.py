@@ -317,3 +317,39 @@ def test_a_width_is_offered_behind_a_layer_that_a_step_made():
     assert "channels" in {o["operation"] for o in session.offers(["0"])}
     session.do("channels", {"where": "0", "outputs": 16, "follow": True})
     assert session.report.ok
+
+
+class Renamed(nn.Module):
+    """A block whose author gives the same value a second name."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.path = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        shortcut = x
+        x = self.first(x)
+        x = self.path(x)
+        x = x + torch.relu(shortcut)
+        return x
+
+
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.block, self.head = nn.Linear(4, 4), Renamed(), nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = self.block(x)
+        return self.head(x)
+
+
+def test_a_kept_value_does_not_take_a_name_that_is_still_read():
+    """The second name of the author's stands for another value there."""
+    torch.manual_seed(0)
+    session = Session(Named().eval(), (torch.randn(2, 4),), namespace={})
+    session.do(
+        "connect", {"source": {"call": "block.path"}, "into": {"call": "head"}, "how": "add"}
+    )
+    assert session.report.ok, session.code
