@@ -291,8 +291,8 @@ def identities(model, args, kwargs=None, *, graph, others=(), train=True) -> lis
     for together in rounds.values():
         for case in runs:
             if any(_run_with(copies[case.label], case, together)):
-                for one in together:
-                    for found in _run_with(copies[case.label], case, [one]):
+                for one in together:  # on a fresh copy: what a run keeps is not made again
+                    for found in _run_with(case.model(model), case, [one]):
                         if found:
                             one[0].found[case.label] = found
     return rows
