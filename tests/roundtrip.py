@@ -275,9 +275,9 @@ def identities(model, args, kwargs=None, *, graph, others=(), train=True) -> lis
     seen = set()
     for scope in graph.scopes.values():
         module = model.get_submodule(scope.path)
-        if scope.path in seen or isinstance(module, nn.Sequential):
+        if id(module) in seen or isinstance(module, nn.Sequential):
             continue
-        seen.add(scope.path)
+        seen.add(id(module))
         done = 0
         for node in scope.nodes:
             if node.glue or node.kind not in ("module", "function", "method") or not node.outputs:
