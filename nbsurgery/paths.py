@@ -73,7 +73,7 @@ def renumbered(moved: Mapping[int, int]) -> Iterator[None]:
     Args:
         moved: The id of a container → the first number that cannot be used.
     """
-    token = _moved.set(moved)
+    token = _moved.set({**_moved.get(), **moved})
     try:
         yield
     finally:

@@ -55,7 +55,7 @@ class Part:
     ``partial`` maps the key of a scope that is not whole to what is left of it. ``opened`` holds, by
     key, the containers that their caller runs child by child, since more than one value leaves them.
     ``handed`` maps a value made further inside to the call that hands it out alone, ``taken`` the input
-    of a container to the values that enter it as one tuple. ``first`` is the border that it begins at,
+    of a container to the values that enter it as one tuple; an opened one takes none. ``first`` is the border that it begins at,
     ``names`` what enters it and earlier parts, by the name that it has there.
     """
 
@@ -70,10 +70,7 @@ class Part:
     taken: dict[str, tuple[str, ...]] = field(default_factory=dict)
     first: Border | None = None
     names: dict[str, str] = field(default_factory=dict)
-
-    def opens(self, scope: Scope) -> bool:
-        """Whether a container inside this one is run child by child: then this one is, too."""
-        return any(s.path.rpartition(".")[0] == scope.path for s in self.opened.values())
+    opening: set[str] = field(default_factory=set, repr=False)
 
     def tupled(self, scope: Scope, came: Crossing | None) -> bool:
         """Whether a piece takes what crosses as one tuple."""
@@ -82,7 +79,9 @@ class Part:
         if scope.key == "":
             return self.container(scope)
         up = self.graph.parent(scope.key)
-        return self.container(scope) or self.container(self.graph.scopes[up])
+        return any(
+            k not in self.opening and self.container(self.graph.scopes[k]) for k in (scope.key, up)
+        )
 
 
 def border(graph: Graph, node: Node, before: bool) -> Border:
@@ -186,6 +185,17 @@ def _carries(graph: Graph, key: str, last: Border, container: Callable[[Scope], 
     return last.inner is None or _carries(graph, child, last.inner, container)
 
 
+def _runs_open(graph: Graph, key: str, last: Border, container: Callable[[Scope], bool]) -> bool:
+    """Whether a container has to be run child by child, since a value leaves it on the way."""
+    if not container(graph.scopes[key]):
+        return False
+    if crossing(graph, key, last).local:
+        return True
+    return last.inner is not None and _runs_open(
+        graph, graph.by_id[last.chain[0]].child, last.inner, container
+    )
+
+
 def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, made: Part) -> Scope:
     scope = graph.scopes[key]
     if scope.opaque:
@@ -207,14 +217,15 @@ def _piece(graph: Graph, key: str, first: Border | None, last: Border | None, ma
             nodes.append(node)
             continue
         child = graph.scopes[node.child]
+        opened = inside_last is not None and _runs_open(
+            graph, child.key, inside_last, made.container
+        )
+        if inside_first is not None and opened:
+            opened = len(_handed_out(graph, child.key, inside_first, inside_last)) > 1
+        if opened:
+            made.opening.add(child.key)
         made.partial[child.key] = _piece(graph, child.key, inside_first, inside_last, made)
-        if (
-            made.container(child)
-            and inside_last is not None
-            and (crossing(graph, child.key, inside_last).local or made.opens(child))
-        ):
-            if inside_first is not None:
-                raise EmissionError(f"two borders inside {child.path!r} cannot both be drawn")
+        if opened:
             nodes += _opened(made, scope, child)
             continue
         args = node.args, node.kwargs
@@ -312,7 +323,7 @@ def _opened(made: Part, scope: Scope, child: Scope) -> list[Node]:
     """The calls of a container's children, in the scope that calls the container."""
     piece = made.partial.pop(child.key)
     made.opened[child.key] = piece
-    bound = {n.id: child.bindings[n.id] for n in child.inputs}
+    bound = {**child.bindings, **piece.bindings}
     return [
         n.with_(
             scope=scope.key,

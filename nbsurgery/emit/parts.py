@@ -12,7 +12,7 @@ from ..draft import Piece
 from ..edits import Place, quoted
 from ..errors import EmissionError
 from ..graph import Graph, Scope
-from ..paths import indexed, spelled
+from ..paths import indexed, renumbered, spelled
 from .printer import print_class
 from .sequential import print_sequential
 
@@ -97,15 +97,27 @@ class _Writer:
                 self.place.need(*chain.imports)
                 return chain.text
         name = self.class_name(scope)
-        printed = print_class(
-            part.graph, scope, module, name=name, arg=arg,
-            doc=f"{scope.type}, {self.piece.doc}.", new=new, allow_specialised=True,
-            base=self.base, settled=self.settled, rerun=not self.piece.variable,
-        )  # fmt: skip
+        with renumbered(self.shifted()):
+            printed = print_class(
+                part.graph, scope, module, name=name, arg=arg,
+                doc=f"{scope.type}, {self.piece.doc}.", new=new, allow_specialised=True,
+                base=self.base, settled=self.settled, rerun=not self.piece.variable,
+            )  # fmt: skip
         self.place.need(*printed.imports)
         if printed.text not in self.classes:
             self.classes.append(printed.text)
         return f"{name}({here})"
+
+    def shifted(self) -> dict[int, int]:
+        """Containers run child by child that begin behind their first one: numbers mean others there."""
+        found = {}
+        for scope in self.piece.part.opened.values():
+            module = self.place.model.get_submodule(scope.path)
+            below = len(scope.path) + 1 if scope.path else 0
+            first = next(n.target for n in scope.nodes if n.kind == "module")
+            if first[below:].partition(".")[0] != next(iter(module._modules)):
+                found[id(module)] = 0
+        return found
 
     def children(self, scope: Scope) -> list[Scope]:
         """Scopes called from this one that are not whole; opened containers among them."""

@@ -414,3 +414,46 @@ def test_children_under_numbers_and_sequences_with_a_constructor_of_their_own():
             session.do(operation, {key: {"call": place}})
             assert session.report.ok, f"{operation}: {session.code}"
             session.undo()
+
+
+@pytest.mark.parametrize(
+    "after",
+    [["a.1", "a.3"], ["a.1.add", "a.3"], ["a.1.linear", "a.2.tanh"], ["a.1.linear", "b.0.tanh"],
+     ["a.1.linear", "a.1.tanh", "b.1.add"]],
+)  # fmt: skip
+def test_several_borders_inside_one_sequence(after):
+    """What several values leave on the way is run child by child, wherever the part begins."""
+    torch.manual_seed(0)
+    model = TwoSequences().eval()
+    session = Session(model, (torch.randn(2, 4),), namespace={})
+    session.do("split", {"after": after})
+    assert session.report.ok, session.code
+    value = x = torch.randn(5, 4)
+    for stage in session.build():
+        value = stage(*value) if isinstance(value, tuple) else stage(value)
+    assert torch.equal(value, model(x)), session.code
+    keys = [k for part in session.build() for k in part.state_dict()]
+    assert sorted(keys) == sorted(model.state_dict())
+
+
+class TwoSequences(nn.Module):
+    """Two sequences of blocks, and a head."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Sequential(nn.Linear(4, 4), Skipped(), Skipped(), nn.ReLU(), nn.Linear(4, 4))
+        self.b, self.head = nn.Sequential(Skipped(), Skipped()), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head(self.b(self.a(x)))
+
+
+class Skipped(nn.Module):
+    """A layer with a skip around it."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return x + torch.tanh(self.linear(x))
