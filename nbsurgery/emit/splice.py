@@ -9,7 +9,7 @@ import inspect
 import sys
 import textwrap
 import types
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import nn
@@ -909,7 +909,7 @@ class _Method:
         first = min([definition.lineno, *decorators])
         lines = [line.encode() for line in self.file.lines[first - 1 : definition.end_lineno]]
         self._once()
-        lines = _changed(lines, self.edits, first)
+        lines = _changed(lines, _standing(self.edits), first)
         return textwrap.dedent(b"\n".join(lines).decode()).rstrip()
 
     def _once(self) -> None:
@@ -982,7 +982,10 @@ class _Method:
             for n in ast.walk(self.definition)
         ):
             raise self.w.refuse("it reads a private name (self.__x), which a subclass does not see")
-        tree = ast.parse(self.text())
+        try:
+            tree = ast.parse(self.text())
+        except SyntaxError:
+            raise self.w.refuse("two changes meet in one of its expressions") from None
         stored = {
             n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         }
@@ -1045,6 +1048,24 @@ def _unwrapped(value: object) -> object:
     while hasattr(value, "__wrapped__"):
         value = value.__wrapped__
     return value
+
+
+def _standing(edits: Sequence[tuple]) -> list[tuple]:
+    """The edits without those of a text that another one takes away."""
+    wide = [e for e in edits if e[0] < e[1]]
+
+    def gone(e: tuple) -> bool:
+        return any(
+            w[0] < e[0]
+            and e[1] <= w[1]
+            and e[0] < w[1]
+            or w[0] <= e[0]
+            and e[1] < w[1]
+            and w[0] < e[1]
+            for w in wide
+        )
+
+    return [e for e in edits if not gone(e)]
 
 
 def _changed(lines: list[bytes], edits: Iterable[tuple], first: int) -> list[bytes]:

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from nbsurgery.emit.statements import Style
 from nbsurgery.errors import StepError
 from nbsurgery.session import Session
 from nbsurgery.verify import structural_copy
@@ -353,3 +354,20 @@ def test_a_kept_value_does_not_take_a_name_that_is_still_read():
         "connect", {"source": {"call": "block.path"}, "into": {"call": "head"}, "how": "add"}
     )
     assert session.report.ok, session.code
+
+
+class Rotated(nn.Module):
+    """Two products that are added; one of them has an operation of its own in it."""
+
+    def forward(self, x):
+        return (x * 2) + (torch.neg(x) * 3)
+
+
+def test_an_edit_of_what_another_takes_away_goes_with_it():
+    """In the author's text, one edit stands inside of what the other removes."""
+    session = Session(Rotated().eval(), (torch.randn(2, 4),), namespace={})
+    session.style = Style(classes="subclass")
+    session.do("insert", {"after": {"call": "neg"}, "new": "nn.Identity()"})
+    session.do("replace", {"where": {"call": "add"}, "new": "nn.ReLU()"})
+    assert session.report.ok, session.code
+    assert "torch.neg" not in session.code
