@@ -142,6 +142,8 @@ def _emitted(draft: Draft, variable: str, style: Style) -> str:
         )
     if not text.blocks:
         return EMPTY
+    if any(e.reaches(p) for e in early for other in early for p in other.touched):
+        _check_first(text.blocks)  # a second run must not get as far as that before it stops
     for piece in pieces:
         if lines := parts.check(place, piece):
             text.blocks.insert(0, "\n".join(lines))
@@ -178,6 +180,24 @@ def _block(text: _Text, comment: str, lines: Iterable[str]) -> None:
         return
     note = format.wrapped(comment, format.WIDTH - 2)
     text.blocks.append("\n".join([*(f"# {line}" for line in note), body]))
+
+
+_OLD = re.compile(r"^(old = (.+)\n)if old\.(.+:\n    raise RuntimeError\(.+\)\n)", re.M)
+_ALREADY = re.compile(r"^if .+:\n    raise RuntimeError\(.+\)\n", re.M)
+
+
+def _check_first(blocks: list[str]) -> None:
+    """Put what stops a second run in front of all statements."""
+    checks = []
+    for i, block in enumerate(blocks):
+        if found := _OLD.search(block):
+            checks.append(f"if {found[2]}.{found[3]}")
+            blocks[i] = block[: found.end(1)] + block[found.end() :]
+        elif found := _ALREADY.search(block):
+            checks.append(found[0])
+            blocks[i] = block[: found.start()] + block[found.end() :]
+    if checks:
+        blocks.insert(0, "".join(checks).rstrip())
 
 
 def _merged(edits: Iterable[Edit]) -> list[Edit]:

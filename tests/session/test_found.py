@@ -371,3 +371,31 @@ def test_an_edit_of_what_another_takes_away_goes_with_it():
     session.do("replace", {"where": {"call": "add"}, "new": "nn.ReLU()"})
     assert session.report.ok, session.code
     assert "torch.neg" not in session.code
+
+
+class Doubled(nn.Module):
+    """A layer that reads another's width twice, so that its text cannot run a second time."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+        self.fuse = nn.Linear(8, 2)
+
+    def forward(self, x):
+        x = self.layers(x)
+        return self.fuse(torch.cat([x, x], dim=1))
+
+
+def test_a_second_run_stops_before_it_freezes_what_is_new():
+    """The text that cannot run twice says so in front of all that it does."""
+    session = Session(Doubled().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("freeze", {"where": "layers"})
+    session.do("channels", {"where": "layers.1", "outputs": 6, "weights": "zero", "follow": True})
+    session.do("replace", {"where": "layers.0", "new": "nn.Linear(4, 4)"})
+    assert session.report.ok, session.code
+    space = {"model": structural_copy(session.model)}
+    exec(session.code, space)
+    free = [n for n, p in space["model"].named_parameters() if p.requires_grad]
+    with pytest.raises(RuntimeError, match="widened already"):
+        exec(session.code, space)
+    assert free == [n for n, p in space["model"].named_parameters() if p.requires_grad]
