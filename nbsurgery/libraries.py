@@ -41,6 +41,21 @@ def beside_container(model: nn.Module, path: str, keep: int) -> Iterator[tuple[s
             yield f"{where}.{name}", f"{{}}[:{keep}]"
 
 
+def beside_head(model: nn.Module, old: int, new: int) -> Iterator[tuple[str, str]]:
+    """Attributes that count the classes, where the model's head gives `new` instead of `old`.
+
+    Yields:
+        The path of the attribute from the root, and its new value as source.
+    """
+    config = getattr(model, "config", None)
+    if config is None or not hasattr(config, "to_dict"):
+        return
+    if getattr(config, "num_labels", None) == old:
+        yield "config.num_labels", str(new)
+        if getattr(model, "num_labels", None) == old:
+            yield "num_labels", str(new)
+
+
 def _config(model: nn.Module, path: str) -> tuple[str, Any]:
     """The configuration that describes a stack, as the root keeps it: the part for its tower."""
     root = getattr(model, "config", None)

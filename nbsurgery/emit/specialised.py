@@ -442,11 +442,13 @@ def _comes_later(writer: Writer, decision: Specialisation, place: _Place | None)
         return False
     base = writer.base.scopes[decision.scope]
     order = {n.id: i for i, n in enumerate(base.nodes)}
-    kept = [
-        n for n in writer.nodes if n.id in order and n.kind not in ("input", "output", "parameter")
-    ]
+    kept = {
+        n.id: n for n in writer.nodes
+        if n.kind not in ("input", "output", "parameter")
+        and _called_in(writer, n.id, base.key) in order
+    }  # fmt: skip
     exact = decision.node in order and decision.kind != "training"
-    if exact and all(order[n.id] < order[decision.node] for n in kept):
+    if exact and all(order[_called_in(writer, id, base.key)] < order[decision.node] for id in kept):
         return True
     function = place.function() if place is not None else None
     if function is None:
@@ -456,7 +458,7 @@ def _comes_later(writer: Writer, decision: Specialisation, place: _Place | None)
         if isinstance(node, (ast.For, ast.While)):
             return False
         node = place.file.parent.get(node)
-    for n in kept:
+    for n in kept.values():
         lines = [
             f.line
             for f in n.frames
@@ -465,6 +467,15 @@ def _comes_later(writer: Writer, decision: Specialisation, place: _Place | None)
         if not lines or max(lines) >= place.line:
             return False
     return True
+
+
+def _called_in(writer: Writer, id: str, key: str) -> str | None:
+    """The node of the scope `key` that a node is, or that leads to it where its scope was opened."""
+    base = writer.base
+    node = base.by_id.get(id)
+    while node is not None and node.scope != key:
+        node = base.by_id.get(base.scopes[node.scope].caller)
+    return None if node is None else node.id
 
 
 # ------------------------------------------------------------------ guards
@@ -485,7 +496,8 @@ def _insert(writer: Writer, decision: Specialisation, number: int) -> None:
         if id in present or any(m.id == id for m in missing):
             continue
         made = writer.base.by_id[id]
-        if not (made.glue or made.kind == "parameter") or _went(writer, made):
+        asked = id == decision.node and decision.kind == "none" and made.kind == "function"
+        if not (made.glue or made.kind == "parameter" or asked) or _went(writer, made):
             raise writer.refuse(
                 f"the run decided `{decision.expression}` at {decision.source} on a value that "
                 "the edit leaves out"

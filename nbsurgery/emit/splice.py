@@ -928,6 +928,14 @@ class _Method:
                 start = (arg.lineno, arg.col_offset + len(arg.arg.encode()))
                 self._put((start, _range(arg.annotation)[1]), "")
         self._default_spaces(function)
+        starts = [*(d.lineno for d in definition.decorator_list), definition.lineno]
+        for decorator, following in zip(definition.decorator_list, starts[1:], strict=True):
+            called = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if "docstring" in ast.unparse(
+                called
+            ):  # it rewrites what is said, and looks for its file
+                column = decorator.col_offset - 1
+                self._put(((decorator.lineno, column), (following, column)), "")
         if definition.name != self.name:  # a function that was set on the class by another name
             line = self.file.lines[definition.lineno - 1].encode()
             at = line.index(definition.name.encode(), definition.col_offset)

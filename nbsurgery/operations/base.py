@@ -14,10 +14,12 @@ import torch
 from torch import nn
 
 from .. import source
-from ..draft import Draft
+from ..draft import Draft, is_head
+from ..edits import SetValue
 from ..errors import StepError, an
 from ..expression import Expression, evaluate, moded, parse
 from ..graph import Node, Ref
+from ..libraries import beside_head
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,21 @@ def edge(draft: Draft, first: Node, second: Node) -> list[str]:
         id for id in second.refs
         if id == first.id or value and draft.graph.sources(second.scope, Ref(id)) == value
     ]  # fmt: skip
+
+
+def count_classes(draft: Draft, step: int, path: str, made: Any) -> None:
+    """Set what a library keeps of the number of classes, where a new layer is the model's head."""
+    old = draft.model.get_submodule(path) if draft.exists(path) else None
+    if (
+        not isinstance(old, nn.Linear)
+        or not isinstance(made, nn.Linear)
+        or not is_head(draft, path)
+    ):
+        return
+    for where, value in beside_head(draft.model, old.out_features, made.out_features):
+        draft.edits = [e for e in draft.edits if not isinstance(e, SetValue) or e.path != where]
+        if made.out_features != old.out_features:
+            draft.edits.append(SetValue(step, "", where, value))
 
 
 def written_only(draft: Draft, node: Node) -> bool:

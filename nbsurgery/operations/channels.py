@@ -36,7 +36,7 @@ from ..widths import (
     width_attribute,
     widths,
 )
-from .base import Field, Offer, Operation, is_moded, literals, need, suffix_for
+from .base import Field, Offer, Operation, count_classes, is_moded, literals, need, suffix_for
 
 POLICIES = ("zero", "mean", "sum", "repeat", "new")
 
@@ -428,6 +428,8 @@ def _change(draft: Draft, step: int, jobs: Mapping[str, _Job], policy: str) -> N
             known = literals(draft, paths[0], parse(text), layers[0], made[paths[0]])
             edit = Assign(step, comment, paths[0], parse(text), known, suffix)
         draft.assign(edit, made)
+        for path, layer in made.items():
+            count_classes(draft, step, path, layer)
 
 
 def _change_norms(draft: Draft, step: int, jobs: Mapping[str, Pieces]) -> None:

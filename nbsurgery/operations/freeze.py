@@ -150,14 +150,16 @@ class FreezeOperation(Operation):
             modules, tensors = upstream(draft, node)
             words = f"up to {call_name(draft.graph, node.id)}"
         else:
-            targets = resolve(draft, need(arguments, "where", self.name))
+            where = need(arguments, "where", self.name)
+            targets = resolve(draft, where)
+            several = isinstance(where, str) and any(c in where for c in "*?[")
             modules, tensors = [], []
             for t in targets:
                 if t.node.kind == "parameter":
                     tensors.append(t.node.target)
                 elif t.node.kind == "module":
                     modules.append(t.node.target)
-                else:
+                elif not several:  # a pattern may find what has no weights beside what has
                     raise StepError(f"{t.node.name!r} is {an(t.node.kind)}; it has no weights")
             modules = _outermost(modules)
             words = _listed([*modules, *tensors])

@@ -35,6 +35,7 @@ from .base import (
     Operation,
     attribute_name,
     class_piece,
+    count_classes,
     is_moded,
     literals,
     need,
@@ -181,6 +182,7 @@ class Replace(Operation):
             ),
             {target.path: made},
         )  # fmt: skip
+        count_classes(draft, step, target.path, made)
         if isinstance(old, nn.LSTM) and isinstance(made, (nn.GRU, nn.RNN)):
             for node in target.nodes:
                 _without_cell(draft, step, node, type(made).__name__)

@@ -399,3 +399,69 @@ def test_a_second_run_stops_before_it_freezes_what_is_new():
     with pytest.raises(RuntimeError, match="widened already"):
         exec(session.code, space)
     assert free == [n for n, p in space["model"].named_parameters() if p.requires_grad]
+
+
+def small_bert(name: str):
+    """A tiny model of the library, and its example with a mask that hides nothing."""
+    tf = pytest.importorskip("transformers")
+    sizes = dict(hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=8)
+    torch.manual_seed(0)
+    model = getattr(tf, name)(tf.BertConfig(vocab_size=20, **sizes)).eval()
+    ids = torch.arange(10).view(2, 5)
+    return model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
+@pytest.mark.parametrize("node", ["encoder.layer.1", "encoder.layer.1.attention.self"])
+def test_a_tap_inside_asks_again_for_the_mask(node):
+    """No mask was made for a mask of ones: with another one the text stops, and the report says so."""
+    model, example = small_bert("BertModel")
+    session = Session(model, (), example, namespace={})
+    session.do("tap", {"nodes": [node], "keys": "h"})
+    assert session.report.ok, session.code
+    padded = {**example, "attention_mask": torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])}
+    with pytest.raises(RuntimeError, match="holds only where create_bidirectional_m"):
+        session.build()(**padded)
+    found = [f for f in session.verify().findings if "padded mask" in f.text]
+    assert [f.severity for f in found] == ["error"]
+
+
+def test_inner_values_are_compared_where_the_recording_does_not_hold(monkeypatch):
+    """A tap that silently leaves the mask out is found at a padded one, though the recording refuses it."""
+    monkeypatch.setattr("nbsurgery.emit.specialised._comes_later", lambda *_: True)
+    model, example = small_bert("BertModel")
+    session = Session(model, (), example, namespace={})
+    session.do("tap", {"nodes": ["encoder.layer.1"], "keys": "h"})
+    found = [f.text for f in session.verify().findings if "padded mask" in f.text]
+    assert len(found) == 1 and "was to equal the original's value" in found[0]
+
+
+def test_a_new_head_is_counted_where_the_library_reads_it():
+    """The loss and a saved configuration go by the number of classes."""
+    model, example = small_bert("BertForSequenceClassification")
+    session = Session(model, (), example, namespace={})
+    session.do("replace", {"where": "classifier", "new": "nn.Linear(old.in_features, 5)"})
+    edited = session.build()
+    edited(**example, labels=torch.tensor([0, 4])).loss.backward()
+    assert (edited.config.num_labels, edited.num_labels, len(edited.config.id2label)) == (5, 5, 5)
+    assert (model.config.num_labels, model.num_labels) == (2, 2)
+    session.do("replace", {"where": "classifier", "new": "nn.Linear(old.in_features, 2)"})
+    assert "num_labels" not in session.code
+
+
+def test_the_author_s_text_goes_without_what_only_rewrites_docstrings():
+    """Such a decorator looks for the file of its class, and an emitted class has none."""
+    model, example = small_bert("BertForSequenceClassification")
+    session = Session(model, (), example, namespace={})
+    session.style = Style(classes="subclass")
+    session.do("insert", {"before": "classifier", "new": "nn.Dropout(0.2)"})
+    assert session.report.ok and "docstring" not in session.code
+    session.build()(**example, labels=torch.tensor([0, 1])).loss.backward()
+
+
+def test_a_pattern_freezes_what_has_weights():
+    """Inputs and functions that it finds as well are passed over."""
+    session = Session(Listed().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("freeze", {"where": "**"})
+    assert not any(p.requires_grad for p in session.build().parameters())
+    with pytest.raises(StepError, match="has no weights"):
+        session.do("freeze", {"where": "x"})

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from nbsurgery.capture import replay
+from nbsurgery.capture import capture, replay
 
 from ...claims import Claim, OutputEquals, OutputsEqual, PartEqualsOutput, SameOutput
 from ...errors import ReplayRefused, SurgeryError
@@ -97,11 +97,28 @@ def _derived(subject: Subject) -> bool:
 
 
 def inner_values(subject: Subject, ids: list[str], example: tuple) -> tuple[Any, Mapping[str, Any]]:
-    """The ORIGINAL's output and values of its nodes, each as it was when its node had run."""
-    with still(), torch.no_grad():
+    """The ORIGINAL's output and values of its nodes, each as it was when its node had run.
+
+    Where the recorded run does not hold for the example, one on the example itself tells, by name.
+    """
+    args, kwargs = runs.cloned(example)
+    try:
+        return _replayed(subject, subject.before, ids, args, kwargs)
+    except ReplayRefused:
         args, kwargs = runs.cloned(example)
+        graph = capture(structural_copy(subject.original), args, kwargs, how="real")
+        own = {id: graph.by_name[subject.before.by_id[id].name].id for id in ids}
+        args, kwargs = runs.cloned(example)
+        output, values = _replayed(subject, graph, list(own.values()), args, kwargs)
+        return output, {id: values[there] for id, there in own.items()}
+
+
+def _replayed(
+    subject: Subject, graph: Graph, ids: list[str], args: tuple, kwargs: Mapping[str, Any]
+) -> tuple[Any, Mapping[str, Any]]:
+    with still(), torch.no_grad():
         model = structural_copy(subject.original)  # fresh: a run may have moved its buffers
-        return replay(subject.before, model, args, kwargs, values=ids)
+        return replay(graph, model, args, kwargs, values=ids)
 
 
 def _hashable(claim: Claim) -> Any:
