@@ -142,8 +142,7 @@ def _emitted(draft: Draft, variable: str, style: Style) -> str:
         )
     if not text.blocks:
         return EMPTY
-    if any(e.reaches(p) for e in early for other in early for p in other.touched):
-        _check_first(text.blocks)  # a second run must not get as far as that before it stops
+    _check_first(text.blocks)
     for piece in pieces:
         if lines := parts.check(place, piece):
             text.blocks.insert(0, "\n".join(lines))
@@ -187,9 +186,9 @@ _ALREADY = re.compile(r"^if .+:\n    raise RuntimeError\(.+\)\n", re.M)
 
 
 def _check_first(blocks: list[str]) -> None:
-    """Put what stops a second run in front of all statements."""
+    """Put what stops a second run in front of all that changes something."""
     checks = []
-    for i, block in enumerate(blocks):
+    for i, block in enumerate(blocks[1:], 1):
         if found := _OLD.search(block):
             checks.append(f"if {found[2]}.{found[3]}")
             blocks[i] = block[: found.end(1)] + block[found.end() :]

@@ -86,11 +86,16 @@ class _Widths(Edit):
 
 @dataclass(frozen=True)
 class Widen(_Widths):
-    """``channels``: convolutions or linear layers; ``inputs`` and ``outputs`` are empty where they stay."""
+    """``channels``: convolutions or linear layers; ``inputs`` and ``outputs`` are empty where they stay.
+
+    With ``drawn`` new rows stay as they are drawn: what reads them starts at zero, and if both did,
+    neither would ever get a gradient.
+    """
 
     inputs: Pieces
     outputs: Pieces
     weights: str
+    drawn: bool = False
 
     def body(self, layers: list[nn.Module], name: str) -> list[str]:
         layer = layers[0]
@@ -103,6 +108,9 @@ class Widen(_Widths):
         copies: list[str] = []
         if self.weights == "zero" or not self.inputs:
             copies = ["new.weight.zero_()"] if grows else []
+            if self.drawn and self.outputs:
+                wider = any(new > old for old, new in self.inputs) and not depthwise(layer)
+                copies = [f"new.weight{_index(r, '', flip)} = 0" for r, _ in rows] if wider else []
             for row, column in itertools.product(rows, columns):
                 new, old = (_index(row[i], column[i], flip) for i in (0, 1))
                 copies.append(f"new.weight{new} = old.weight{old}")
@@ -129,7 +137,7 @@ class Widen(_Widths):
         if layer.bias is not None:
             if self.outputs:
                 more = any(new > old for old, new in self.outputs)
-                copies += ["new.bias.zero_()"] if more else []
+                copies += ["new.bias.zero_()"] if more and not self.drawn else []
                 copies += [f"new.bias[{new}] = old.bias[{old}]" for new, old in rows]
             else:
                 copies.append("new.bias.copy_(old.bias)")
@@ -266,14 +274,16 @@ class Channels(Operation):
                 ((now[1], outs),) if outs not in (None, now[1]) else (),
             )
             alone = not draft.edits and not draft.rewires
-            _change(draft, step, {path: asked.with_inputs(others.inputs.pop(path, ()))}, policy)
+            drawn = policy == "zero" and bool(others.inputs)
+            own = asked.with_inputs(others.inputs.pop(path, ()))
+            _change(draft, step, {path: own}, policy, drawn)
             rest = "new" if policy == "new" else "zero"
             _change_norms(draft, step, others.norms)
             for jobs in (
                 {p: _Job((), w) for p, w in others.outputs.items() if p not in others.inputs},
                 {p: _Job(w, others.outputs.get(p, ())) for p, w in others.inputs.items()},
             ):
-                _change(draft, step, jobs, rest)
+                _change(draft, step, jobs, rest, drawn)
             if alone and policy == "zero" and others.neutral and outs is not None and outs > now[1]:
                 draft.claims[step] = SameOutput()
             if asked.inputs:
@@ -389,7 +399,9 @@ class _Job:
         return replace(self, inputs=self.inputs or pieces)
 
 
-def _change(draft: Draft, step: int, jobs: Mapping[str, _Job], policy: str) -> None:
+def _change(
+    draft: Draft, step: int, jobs: Mapping[str, _Job], policy: str, drawn: bool = False
+) -> None:
     """Make layers anew; those that change alike are one edit."""
     groups: dict[Any, list[str]] = {}
     full: dict[str, _Job] = {}
@@ -419,9 +431,13 @@ def _change(draft: Draft, step: int, jobs: Mapping[str, _Job], policy: str) -> N
         layers = [(draft.model.get_submodule if own else draft.module)(p) for p in paths]
         text = constructor(layers, *_new(job))
         made = {p: make(text, layer) for p, layer in zip(paths, layers, strict=True)}
-        comment = f"{_named(paths)}: {_comment(draft, paths, layers[0], job, how)}"
+        earlier = [e for e in draft.edits if isinstance(e, Widen) and paths[0] in e.paths]
+        fresh = drawn or any(e.drawn for e in earlier)
+        comment = f"{_named(paths)}: {_comment(draft, paths, layers[0], job, how, fresh)}"
         if how != "new":
-            edit: Edit = Widen(step, comment, tuple(paths), suffix, job.inputs, job.outputs, how)
+            edit: Edit = Widen(
+                step, comment, tuple(paths), suffix, job.inputs, job.outputs, how, fresh
+            )
         elif len(paths) > 1:
             edit = Bulk(step, comment, tuple(paths), parse(text), None, suffix)
         else:
@@ -490,7 +506,9 @@ def _named(paths: Sequence[str]) -> str:
     return conjoined(paths)
 
 
-def _comment(draft: Draft, paths: Sequence[str], layer: nn.Module, job: _Job, policy: str) -> str:
+def _comment(
+    draft: Draft, paths: Sequence[str], layer: nn.Module, job: _Job, policy: str, drawn: bool
+) -> str:
     (old_ins, ins), (old_outs, outs) = (
         (total(p, 0), total(p, 1)) for p in (job.inputs, job.outputs)
     )
@@ -499,7 +517,7 @@ def _comment(draft: Draft, paths: Sequence[str], layer: nn.Module, job: _Job, po
         unit = "outputs" if linear else "output channels"
         if all(is_head(draft, p) for p in paths):
             unit = "classes"
-        stay = "the old rows stay, new rows start at zero"
+        stay = "the old rows stay, new rows " + ("are drawn" if drawn else "start at zero")
         if outs < old_outs:
             stay = f"the first {outs} stay"
         return f"{old_outs} → {outs} {unit}, {'new weights' if policy == 'new' else stay}"

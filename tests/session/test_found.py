@@ -465,3 +465,40 @@ def test_a_pattern_freezes_what_has_weights():
     assert not any(p.requires_grad for p in session.build().parameters())
     with pytest.raises(StepError, match="has no weights"):
         session.do("freeze", {"where": "x"})
+
+
+def test_what_a_width_adds_can_learn():
+    """New rows are drawn, and what reads them starts at zero: both at zero would never get a gradient."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 2))
+    session = Session(model.eval(), (torch.randn(2, 4),), namespace={})
+    session.do("channels", {"where": "0", "outputs": 9, "follow": True})
+    session.do("channels", {"where": "2", "outputs": 8, "follow": True})
+    x, edited = torch.randn(16, 4), session.build()
+    assert torch.allclose(edited(x), model(x), atol=1e-6), session.code
+    for _ in range(2):
+        edited.zero_grad()
+        edited(x).square().sum().backward()
+        with torch.no_grad():
+            for p in edited.parameters():
+                p -= 0.05 * p.grad
+    grown = [edited[0].weight.grad[6:], edited[2].weight.grad[:, 6:], edited[2].weight.grad[6:],
+             edited[4].weight.grad[:, 6:]]  # fmt: skip
+    assert all(g.abs().max() > 0 for g in grown), session.code
+
+
+def test_a_second_run_changes_nothing_before_it_stops():
+    """Weights that were trained meanwhile stay, and so do the modules that an optimizer knows."""
+    session = Session(Doubled().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("channels", {"where": "layers.0", "outputs": 5, "follow": True})
+    session.do("channels", {"where": "layers.1", "outputs": 6, "follow": True})
+    space = {"model": structural_copy(session.model)}
+    exec(session.code, space)
+    with torch.no_grad():
+        for p in space["model"].parameters():
+            p.normal_()
+    before = {k: (v, v.clone()) for k, v in space["model"].named_parameters()}
+    with pytest.raises(RuntimeError, match="widened already"):
+        exec(session.code, space)
+    for name, p in space["model"].named_parameters():
+        assert p is before[name][0] and torch.equal(p, before[name][1]), session.code
