@@ -212,7 +212,9 @@ class Replace(Operation):
             comment += f"; {conjoined(kept)} kept"
         bulk = Bulk(
             step, comment, paths, expr, cls, suffix_for(draft, made, paths[0]), is_moded(made),
-            nests(expr, made, first), bool(kept), _was(expr, made, first), calls,
+            nests(expr, made, first), bool(kept),
+            _was(expr, made, first) or (type(first) if cls is None and _lacks(expr, made) else None),
+            calls,
         )  # fmt: skip
         for target in targets:
             _read_back(draft, target, expr, made)
@@ -347,6 +349,15 @@ def _was(expr: Expression, made: Any, old: nn.Module) -> type | None:
     return None
 
 
+def _lacks(expr: Expression, made: nn.Module) -> bool:
+    """Whether the text reads something of the old module that the new one does not have."""
+    return any(
+        isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "old"
+        and not hasattr(made, n.attr)
+        for n in ast.walk(expr.tree)
+    )  # fmt: skip
+
+
 def _wraps(expr: Expression, made: Any) -> bool:
     return expr.whole_old and isinstance(made, nn.Module)
 
@@ -403,10 +414,19 @@ def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
 
 
 def _exchanged(scope: Scope, node: Node) -> Scope:
-    """The scope with another node under the same id; a parameter that only the old one read goes."""
-    scope = rewrite.exchanged(scope, node)
-    read = {id for n in scope.nodes for id in n.refs}
-    return scope.with_(nodes=tuple(n for n in scope.nodes if n.kind != "parameter" or n.id in read))
+    """The scope with another node under the same id; what the old one alone made of weights goes."""
+    scope, gone = rewrite.exchanged(scope, node), None
+    weights: set[str] = set()
+    for n in scope.nodes:
+        computed = n.kind in ("function", "method") and n.refs and not n.impure and not n.writes
+        if n.kind == "parameter" or computed and weights.issuperset(n.refs):
+            weights.add(n.id)
+    while gone or gone is None:
+        read = {id for n in scope.nodes for id in n.refs}
+        gone = weights - read
+        weights -= gone
+        scope = scope.with_(nodes=tuple(n for n in scope.nodes if n.id not in gone))
+    return scope
 
 
 def _by_method(

@@ -157,7 +157,7 @@ class Gated(nn.Module):
         self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
 
     def forward(self, x):
-        x = self.first(x) * self.scale
+        x = self.first(x) * self.scale.reshape(1, -1)
         for layer in self.layers:
             x = layer(x)
         return self.second(x)
@@ -502,3 +502,28 @@ def test_a_second_run_changes_nothing_before_it_stops():
         exec(session.code, space)
     for name, p in space["model"].named_parameters():
         assert p is before[name][0] and torch.equal(p, before[name][1]), session.code
+
+
+def test_a_bulk_by_names_stops_a_second_run():
+    """The old width is gone then, and layers frozen before have other classes by now."""
+    session = Session(Unused().eval(), (torch.randn(2, 3, 4, 4),), namespace={})
+    session.do("freeze", {"where": "body"})
+    session.do("replace", {"where": {"class": "torch.nn.BatchNorm2d"},
+                           "new": "nn.GroupNorm(2, old.num_features)", "weights": "keep"})  # fmt: skip
+    assert session.report.ok, session.code
+    space = {"model": structural_copy(session.model)}
+    exec(session.code, space)
+    with pytest.raises(RuntimeError, match="changed already"):
+        exec(session.code, space)
+
+
+class Unused(nn.Module):
+    """One normalisation never runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 8, 1), nn.BatchNorm2d(8))
+        self.tail, self.spare = nn.BatchNorm2d(8), nn.BatchNorm2d(4)
+
+    def forward(self, x):
+        return self.tail(self.body(x))
