@@ -496,15 +496,18 @@ def _insert(writer: Writer, decision: Specialisation, number: int) -> None:
         if id in present or any(m.id == id for m in missing):
             continue
         made = writer.base.by_id[id]
-        asked = id == decision.node and decision.kind == "none" and made.kind == "function"
+        plain = made.kind in ("function", "method") and not made.writes
+        asked = decision.kind == "none" and plain  # the call, and what it is given
         if not (made.glue or made.kind == "parameter" or asked) or _went(writer, made):
             raise writer.refuse(
                 f"the run decided `{decision.expression}` at {decision.source} on a value that "
                 "the edit leaves out"
             )
         todo += made.refs
-        args = map_refs(made.args, lambda ref: Ref(_opened(writer, ref.id, present)))
-        missing.append(made.with_(args=args))
+        args, kwargs = map_refs(
+            (made.args, dict(made.kwargs)), lambda ref: Ref(_opened(writer, ref.id, present))
+        )
+        missing.append(made.with_(args=args, kwargs=kwargs))
     order = {n.id: i for i, n in enumerate(writer.base.scopes[decision.scope].nodes)}
     missing.sort(key=lambda n: order.get(n.id, 0))
     nodes = list(writer.nodes)

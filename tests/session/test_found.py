@@ -527,3 +527,19 @@ class Unused(nn.Module):
 
     def forward(self, x):
         return self.tail(self.body(x))
+
+
+def test_a_tap_below_asks_again_for_the_mask_of_the_model_inside():
+    """What the guard reads lies in a scope that the tap opens."""
+    tf = pytest.importorskip("transformers")
+    sizes = dict(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=8)
+    torch.manual_seed(0)
+    config = tf.LlamaConfig(vocab_size=20, num_key_value_heads=2, **sizes)
+    ids = torch.arange(2, 12).view(2, 5)
+    example = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False}
+    session = Session(tf.LlamaForCausalLM(config).eval(), (), example, namespace={})
+    session.do("tap", {"nodes": ["model.layers.0"], "keys": "h"})
+    assert session.report.ok, session.code
+    padded = {**example, "attention_mask": torch.tensor([[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]])}
+    with pytest.raises(RuntimeError, match="holds only where"):
+        session.build()(**padded)
