@@ -293,6 +293,10 @@ class Draft:
         for key in changed:
             self._passed_writes(key)
 
+    def as_leaf(self, path: str, module: nn.Module) -> None:
+        """Take the calls of the module at `path` as they run: what was recorded inside is forgotten."""
+        self._leaf_calls((path,), module)
+
     def set_in_place(self, path: str, on: bool) -> None:
         """Say of the calls of the module at `path` whether they overwrite what they read."""
         for node in self.calls_of(path):

@@ -204,6 +204,10 @@ class Set(Operation):
                         "with inplace=False its result would be lost"
                     )
                 draft.set_in_place(change.path, change.new)
+        for path in {c.path: None for c in changes if c.name != "inplace"}:
+            module, calls = draft.module(path), draft.calls_of(path)
+            if _derived(module) and any(n.child in draft.graph.scopes for n in calls):
+                draft.as_leaf(path, module)
         _record(draft, step, changes)
         return len({c.path for c in changes})
 
@@ -300,6 +304,16 @@ def _sizes(draft: Draft, path: str) -> str:
     if before == after:
         return ""
     return f": {shape_text(before, batch)} → {shape_text(after, batch)}"
+
+
+def _derived(module: nn.Module) -> bool:
+    """Whether a class of its own is one of torch's layers: what it recorded held for the old values."""
+    kinds = [
+        c.__module__.rpartition(".")[2]
+        for c in type(module).__mro__
+        if c.__module__.startswith("torch.nn.modules.")
+    ]
+    return bool(set(kinds) - {"module", "container"})
 
 
 def settable(module: nn.Module) -> list[str]:

@@ -543,3 +543,20 @@ def test_a_tap_below_asks_again_for_the_mask_of_the_model_inside():
     padded = {**example, "attention_mask": torch.tensor([[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]])}
     with pytest.raises(RuntimeError, match="holds only where"):
         session.build()(**padded)
+
+
+class Standardised(nn.Conv2d):
+    """A convolution of the author's own, which reads its stride when it runs."""
+
+    def forward(self, x):
+        weight = self.weight - self.weight.mean((1, 2, 3), keepdim=True)
+        return F.conv2d(x, weight, self.bias, self.stride, self.padding)
+
+
+def test_a_value_that_a_layer_of_its_own_class_reads_is_planned_with():
+    """The recorded call inside holds the old stride."""
+    model = nn.Sequential(Standardised(3, 4, 3, stride=2, padding=1), nn.ReLU()).eval()
+    session = Session(model, (torch.randn(2, 3, 8, 8),), namespace={})
+    session.do("set", {"where": "0", "stride": 1})
+    assert session.report.ok, str(session.report)
+    assert session.build()(torch.randn(1, 3, 8, 8)).shape == (1, 4, 8, 8)
