@@ -36,6 +36,7 @@ from .base import (
     new_module,
     place_of,
     suffix_for,
+    written_only,
 )  # fmt: skip
 
 
@@ -159,7 +160,10 @@ def place(draft: Draft, step: int, node: Node, text: Any, *, before: bool) -> No
     if before and entering(scope, node) is None:
         raise StepError(f"{node.name!r} reads no value; insert after it instead")
     if isinstance(made, nn.Module) and node.kind == "module":
-        if _joined(draft, step, node, expr, made, old, before):
+        apart = before and written_only(
+            draft, node
+        )  # what it writes into is read again by its name
+        if not apart and _joined(draft, step, node, expr, made, old, before):
             return
         if draft.is_sequential(scope) and _into_container(
             draft, step, scope, node, expr, made, before

@@ -207,13 +207,16 @@ class Replace(Operation):
             if every != set(paths):  # some of the class never run, or went: name the places instead
                 cls = None
         kept = _kept(paths[0], first, made) if keep else []
+        # a second run would look for what is gone, or freeze what this one makes
+        frozen = any(e.reaches(p) for e in draft.edits for p in paths)
+        once = cls is None and _lacks(expr, made) or frozen and any(True for _ in made.parameters())
         comment = bulk_comment(paths, cls, expr, calls)
         if kept:
             comment += f"; {conjoined(kept)} kept"
         bulk = Bulk(
             step, comment, paths, expr, cls, suffix_for(draft, made, paths[0]), is_moded(made),
             nests(expr, made, first), bool(kept),
-            _was(expr, made, first) or (type(first) if cls is None and _lacks(expr, made) else None),
+            _was(expr, made, first) or (type(first) if once else None),
             calls,
         )  # fmt: skip
         for target in targets:

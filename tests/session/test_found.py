@@ -560,3 +560,29 @@ def test_a_value_that_a_layer_of_its_own_class_reads_is_planned_with():
     session.do("set", {"where": "0", "stride": 1})
     assert session.report.ok, str(session.report)
     assert session.build()(torch.randn(1, 3, 8, 8)).shape == (1, 4, 8, 8)
+
+
+def test_layers_replaced_behind_a_freeze_stop_a_second_run():
+    """It would freeze what the first run has made."""
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 1), nn.BatchNorm2d(8), nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8)
+    )
+    session = Session(model.eval(), (torch.randn(2, 3, 4, 4),), namespace={})
+    session.do("freeze", {"where": ["0", "1"]})
+    session.do("replace", {"where": {"class": "torch.nn.BatchNorm2d"},
+                           "new": "nn.GroupNorm(2, old.num_features)"})  # fmt: skip
+    assert session.report.ok, session.code
+    space = {"model": structural_copy(session.model)}
+    exec(session.code, space)
+    free = [n for n, p in space["model"].named_parameters() if p.requires_grad]
+    with pytest.raises(RuntimeError, match="changed already"):
+        exec(session.code, space)
+    assert free == [n for n, p in space["model"].named_parameters() if p.requires_grad]
+
+
+def test_a_layer_before_one_that_writes_into_what_is_read_again():
+    """In one sequence with the new layer, it would write into that one's result."""
+    torch.manual_seed(0)
+    session = Session(Silent().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("insert", {"before": "act", "new": "nn.BatchNorm1d(4)"})
+    assert session.report.ok, session.code
