@@ -586,3 +586,23 @@ def test_a_layer_before_one_that_writes_into_what_is_read_again():
     session = Session(Silent().eval(), (torch.randn(2, 4),), namespace={})
     session.do("insert", {"before": "act", "new": "nn.BatchNorm1d(4)"})
     assert session.report.ok, session.code
+
+
+class Pooled(nn.Module):
+    """What follows the first layer takes even sizes only."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.body = nn.Conv2d(3, 4, 4, stride=4), nn.Conv2d(4, 4, 3, padding=1)
+
+    def forward(self, x):
+        x = self.body(self.down(x))
+        n, c, h, w = x.shape
+        return x.view(n, c, h // 2, 2, w // 2, 2).mean((3, 5))
+
+
+def test_a_model_that_begins_inside_is_not_held_to_a_size_of_its_own():
+    """At an odd size there, the original would fail as well."""
+    session = Session(Pooled().eval(), (torch.randn(2, 3, 24, 24),), namespace={})
+    session.do("start", {"at": "body"})
+    assert not [f for f in session.verify().findings if "image size" in f.text]
