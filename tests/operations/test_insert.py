@@ -165,3 +165,15 @@ def test_several_places_of_one_class_are_told_in_one_sentence(where, said):
     session.do("insert", {"after": {"call": "conv"}, "new": "nn.ReLU()"})
     code = " ".join(session.code.replace("\n# ", " ").split())
     assert "new weights each; nn.ReLU() after the first call of `conv` model = " in code
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_new_layer_takes_the_mode_of_its_model(training):
+    """In a container, in the place of a layer, and beside one: a dropout works as the model's do."""
+    layers = [nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.Identity()]
+    session = Session(nn.Sequential(*layers).train(training), (torch.randn(3, 4),), namespace={})
+    session.do("insert", {"after": "0", "new": "nn.Dropout(0.5)"})
+    session.do("replace", {"where": "3", "new": "nn.Dropout(0.5)"})
+    session.do("insert", {"before": "1", "new": "nn.BatchNorm1d(4)"})
+    made = [m for m in session.build().modules() if isinstance(m, (nn.Dropout, nn.BatchNorm1d))]
+    assert len(made) == 3 and all(m.training is training for m in made), session.code
