@@ -281,3 +281,13 @@ def test_fewer_input_channels_by_mean_or_sum(weights):
     assert torch.equal(s.build()[0].weight, getattr(old, weights)(1, keepdim=True))
     assert f"each filter is the {weights} over the old channels" in s.code
     assert any("run twice, the code gives the same" in f.text for f in s.report.findings)
+
+
+def test_repeated_filters_answer_repeated_channels_as_before():
+    """Each old filter stands there several times, and all of them together weigh as much as it did."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()).eval()
+    x = torch.randn(2, 3, 8, 8)
+    session = Session(model, (x,), namespace={})
+    session.do("channels", {"where": "0", "inputs": 9, "weights": "repeat"})
+    assert torch.allclose(session.build()(torch.cat([x, x, x], 1)), model(x), atol=1e-5)
