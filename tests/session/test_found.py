@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from nbsurgery.emit.statements import Style
-from nbsurgery.errors import StepError
+from nbsurgery.errors import EmissionError, StepError
 from nbsurgery.session import Session
 from nbsurgery.verify import structural_copy
 
@@ -606,3 +606,41 @@ def test_a_model_that_begins_inside_is_not_held_to_a_size_of_its_own():
     session = Session(Pooled().eval(), (torch.randn(2, 3, 24, 24),), namespace={})
     session.do("start", {"at": "body"})
     assert not [f for f in session.verify().findings if "image size" in f.text]
+
+
+class TwoNames(nn.Module):
+    """One layer under two names, and a block that is called twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 4)
+        self.b, self.block = self.a, Inner()
+
+    def forward(self, x):
+        return self.block(self.block(self.b(self.a(x))))
+
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x))
+
+
+def test_a_layer_with_two_names_is_replaced_under_both():
+    """The other name would keep the old layer, and the weights would part."""
+    session = Session(TwoNames().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("replace", {"where": "a", "new": "nn.Linear(4, 4, bias=False)"})
+    edited = session.build()
+    assert edited.a is edited.b and edited.a.bias is None, session.code
+
+
+def test_an_edit_inside_a_block_that_is_called_twice_is_refused():
+    """Its class serves both calls; nothing has changed after the refusal."""
+    session = Session(TwoNames().eval(), (torch.randn(2, 4),), namespace={})
+    before = session.code
+    with pytest.raises(EmissionError, match="is called 2 times, and its class serves every call"):
+        session.do("replace", {"where": {"call": "block.relu"}, "new": "nn.GELU()"})
+    assert session.code == before and not session.recipe
