@@ -10,6 +10,21 @@ from torch import nn
 import nbsurgery as nbs
 net = nn.Sequential(nn.Linear(4, 8), nn.Sigmoid(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 2)).eval()
 surgery = nbs.Surgery(net, torch.randn(2, 4)); surgery"""
+# A forward that takes its time: without it the checks may be done before a cell is sent.
+SLOW = (
+    OPEN.replace("import torch\n", "import time, torch\n", 1)
+    .replace(
+        "net = ",
+        """\
+class Slow(nn.Tanh):
+    def forward(self, x):
+        time.sleep(0.05)
+        return super().forward(x)
+
+net = """,
+    )
+    .replace("nn.Tanh(), nn.Linear(8, 2)", "Slow(), nn.Linear(8, 2)")
+)
 LOOK = "print(surgery._checking.get('state'))"
 
 
@@ -53,7 +68,7 @@ def test_steps_are_changed_and_moved(notebook):
 
 def test_cells_run_between_the_checks(notebook):
     """Emit puts the cell there at once; while it is checked cells run; what is found is told beside it."""
-    book = notebook(OPEN, LOOK)
+    book = notebook(SLOW, LOOK)
     book.run(0)
     widget = book.widget(0)
     widget.click("1")
