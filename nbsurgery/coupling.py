@@ -277,9 +277,7 @@ class _Flow:
 
     def _kept(self, node: Node, given: _Layout) -> None:
         """The axis stays as it is, where the recorded shapes say so too."""
-        if (
-            node.shape is None and node.kind == "module"
-        ):  # a step made it: nobody has recorded a shape
+        if node.shape is None and node.kind == "module":  # a step made it: it has no recorded shape
             self.layouts[node.id] = given
             return
         source = self._source(node)

@@ -15,7 +15,7 @@ from typing import Any
 from torch import nn
 
 from . import rewrite
-from .edits import Assign, Edit, InsertChild, NewModule
+from .edits import Assign, Edit, InsertChild, NewModule, SetValue
 from .errors import EmissionError, StepError
 from .graph import Graph, Node, Ref, Scope
 from .regions import Part
@@ -276,9 +276,10 @@ class Draft:
         self.edits.append(edit)
         for path, made in modules.items():
             self.made |= dict.fromkeys(where[path], made)
-            self._leaf_calls(where[path], made)
+            self.leaf_calls(where[path], made)
 
-    def _leaf_calls(self, paths: Iterable[str], made: Any) -> None:
+    def leaf_calls(self, paths: Iterable[str], made: Any) -> None:
+        """Take the calls of the modules at `paths` as they run: what was recorded inside is forgotten."""
         changed: dict[str, Scope] = {}
         for key, scope in self.graph.scopes.items():
             nodes = tuple(
@@ -293,9 +294,11 @@ class Draft:
         for key in changed:
             self._passed_writes(key)
 
-    def as_leaf(self, path: str, module: nn.Module) -> None:
-        """Take the calls of the module at `path` as they run: what was recorded inside is forgotten."""
-        self._leaf_calls((path,), module)
+    def set_value(self, step: int, path: str, value: str | None) -> None:
+        """Set a plain attribute that a library keeps beside its modules; ``None``: leave it as it was."""
+        self.edits = [e for e in self.edits if not (isinstance(e, SetValue) and e.path == path)]
+        if value is not None:
+            self.edits.append(SetValue(step, "", path, value))
 
     def set_in_place(self, path: str, on: bool) -> None:
         """Say of the calls of the module at `path` whether they overwrite what they read."""
@@ -386,7 +389,7 @@ class Draft:
             if isinstance(edit, InsertChild) and _below(edit.path, edit.name) == path:
                 self.edits[i] = dataclasses.replace(edit, **changes)
                 self.made[path] = made
-                self._leaf_calls((path,), made)
+                self.leaf_calls((path,), made)
                 return True
         for key, rewire in self.rewires.items():
             for attr, new in rewire.new.items():
@@ -394,7 +397,7 @@ class Draft:
                     fresh = {**rewire.new, attr: dataclasses.replace(new, **changes)}
                     self.rewires[key] = dataclasses.replace(rewire, new=fresh)
                     self.made[path] = made
-                    self._leaf_calls((path,), made)
+                    self.leaf_calls((path,), made)
                     return True
         return False
 

@@ -270,9 +270,7 @@ class InsertChild(Edit):
     new: Expression
     suffix: str = ""
     moded: bool = False
-    anew: bool = (
-        False  # a second run makes it again, as something before it speaks of all that is here
-    )
+    anew: bool = False  # a second run makes it again: an edit before speaks of all that is here
 
     def lines(self, place: Place) -> list[str]:
         place.need("from torch import nn")

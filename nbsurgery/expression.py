@@ -78,12 +78,17 @@ class Expression:
     def reaches_into(self, old: Any) -> bool:
         """Whether more than numbers and texts of ``old`` is read: what it holds could be written."""
         plain = (bool, int, float, str, tuple, type(None))
-        return any(
-            isinstance(n, ast.Attribute)
+        return any(not isinstance(getattr(old, a, None), plain) for a in self.old_attributes)
+
+    @property
+    def old_attributes(self) -> tuple[str, ...]:
+        """What is read of ``old``, by name."""
+        return tuple(
+            n.attr
+            for n in ast.walk(self.tree)
+            if isinstance(n, ast.Attribute)
             and isinstance(n.value, ast.Name)
             and n.value.id == "old"
-            and not isinstance(getattr(old, n.attr, None), plain)
-            for n in ast.walk(self.tree)
         )
 
     @property

@@ -74,7 +74,7 @@ class _Shapes:
         axis, size = self.draft.inputs.get(node.target, (0, None))
         if size is not None and node.shape is not None:
             shape = (*node.shape[:axis], size, *node.shape[axis + 1 :])
-            self.other[node.id] = _empty(node.outputs[0], shape)
+            self.other[node.id] = empty(node.outputs[0], shape)
 
     def _differs(self, id: str) -> bool:
         return id in self.other or id in self.unknown
@@ -138,7 +138,7 @@ class _Shapes:
             return self._result(
                 node, map_refs(node.args, self._value), map_refs(node.kwargs, self._value)
             )
-        return _empty(node.outputs[0])
+        return empty(node.outputs[0])
 
     def _readers(self, node: Node) -> tuple[Node, ...]:
         return self.draft.scope_of(node).users(node.id) if node.kind != "parameter" else ()
@@ -181,7 +181,8 @@ def _kind(tensor: torch.Tensor) -> tuple[tuple[int, ...], str]:
     return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
 
 
-def _empty(told: Tensor, shape: tuple[int, ...] | None = None) -> torch.Tensor:
+def empty(told: Tensor, shape: tuple[int, ...] | None = None) -> torch.Tensor:
+    """A tensor without memory like a recorded one, or like it but for its shape."""
     dtype = getattr(torch, str(told.dtype).removeprefix("torch."))
     return torch.empty(told.shape if shape is None else shape, dtype=dtype, device="meta")
 

@@ -129,7 +129,8 @@ def without_dead(
     Inputs stay. A write in place is alive while what it overwrites is read by someone alive, or came
     from outside; a call of a module is dead when nobody reads it; other impure nodes stay. For values
     in `fresh` the output does not count as a reader of later writes. With `effects` a write into a
-    buffer, or into an object that was given, stays (``self.steps += 1``), whoever reads it; nodes in `decided` stay in any case.
+    buffer, or into an object that was given, stays (``self.steps += 1``), whoever reads it; nodes in
+    `decided` stay in any case.
     """
     early = set(fresh)
     by_id, shared = scope.by_id, _shared(scope)

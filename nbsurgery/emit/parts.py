@@ -153,9 +153,8 @@ class _Writer:
         )
         added = {n.target.split(".")[depth] for n in scope.nodes if n.kind == "module"} - set(every)
         odd = {c.path.rpartition(".")[2]: c for c in self.children(scope)}
-        sliced = (
-            type(module).__name__ == "Sequential"
-        )  # a slice of a subclass calls its constructor
+        # a slice of a subclass calls its constructor
+        sliced = type(module).__name__ == "Sequential"
         plain = sliced and not added and all(indexed(module, n) for n in every)
         first, last = (every.index(names[0]), every.index(names[-1])) if not added else (0, 0)
         if not odd and plain:

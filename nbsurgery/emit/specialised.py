@@ -10,7 +10,7 @@ import ast
 import inspect
 import operator
 import types
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -324,18 +324,23 @@ def none_results(writer: Writer) -> None:
                     return Ref(call.id)
             return arg
 
-        skip = 1 if node.kind == "method" else 0
-        args, kwargs = list(node.args), dict(node.kwargs)
-        for k, expression in enumerate(written.args):
-            if isinstance(expression, ast.Starred):
-                break
-            if k + skip < len(args):
-                args[k + skip] = found(args[k + skip], expression)
-        for keyword in written.keywords:
-            if keyword.arg in kwargs:
-                kwargs[keyword.arg] = found(kwargs[keyword.arg], keyword.value)
-        nodes[i] = node.with_(args=tuple(args), kwargs=kwargs)
+        nodes[i] = _as_written(node, written, found)
     writer.load(nodes)
+
+
+def _as_written(node: Node, written: ast.Call, changed: Callable[[Any, ast.expr], Any]) -> Node:
+    """The node with each argument exchanged by what `changed` makes of it and of its expression."""
+    skip = 1 if node.kind == "method" else 0
+    args, kwargs = list(node.args), dict(node.kwargs)
+    for k, expression in enumerate(written.args):
+        if isinstance(expression, ast.Starred):
+            break
+        if k + skip < len(args):
+            args[k + skip] = changed(args[k + skip], expression)
+    for keyword in written.keywords:
+        if keyword.arg in kwargs:
+            kwargs[keyword.arg] = changed(kwargs[keyword.arg], keyword.value)
+    return node.with_(args=tuple(args), kwargs=kwargs)
 
 
 def carried_dtypes(writer: Writer) -> None:
@@ -373,17 +378,7 @@ def carried_dtypes(writer: Writer) -> None:
                     return Ref(made.id)
             return arg
 
-        skip = 1 if node.kind == "method" else 0
-        args, kwargs = list(node.args), dict(node.kwargs)
-        for k, expression in enumerate(written.args):
-            if isinstance(expression, ast.Starred):
-                break
-            if k + skip < len(args):
-                args[k + skip] = again(args[k + skip], expression)
-        for keyword in written.keywords:
-            if keyword.arg in kwargs:
-                kwargs[keyword.arg] = again(kwargs[keyword.arg], keyword.value)
-        nodes[i] = node.with_(args=tuple(args), kwargs=kwargs)
+        nodes[i] = _as_written(node, written, again)
     for key, expressions in used.items():
         if _all_uses(key[1], expressions, reads[key][-1].frames[len(key[0])].code):
             writer.carried |= {node.id for node in reads[key]}

@@ -15,7 +15,6 @@ from torch import nn
 
 from .. import source
 from ..draft import Draft, is_head
-from ..edits import SetValue
 from ..errors import StepError, an
 from ..expression import Expression, evaluate, moded, parse
 from ..graph import Node, Ref
@@ -142,9 +141,7 @@ def count_classes(draft: Draft, step: int, path: str, made: Any) -> None:
     ):
         return
     for where, value in beside_head(draft.model, old.out_features, made.out_features):
-        draft.edits = [e for e in draft.edits if not isinstance(e, SetValue) or e.path != where]
-        if made.out_features != old.out_features:
-            draft.edits.append(SetValue(step, "", where, value))
+        draft.set_value(step, where, value if made.out_features != old.out_features else None)
 
 
 def written_only(draft: Draft, node: Node) -> bool:
@@ -243,13 +240,12 @@ def literals(
     """
     base = draft.model.get_submodule(path) if draft.exists(path) else None
     values: dict[str, str] = {}
-    for n in ast.walk(expr.tree):
-        if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "old":
-            value = getattr(old, n.attr, None)
-            if isinstance(value, (int, float, bool, str, tuple)) and (
-                getattr(made, n.attr, None) != value or getattr(base, n.attr, None) != value
-            ):
-                values[n.attr] = repr(value)
+    for name in expr.old_attributes:
+        value = getattr(old, name, None)
+        if isinstance(value, (int, float, bool, str, tuple)) and (
+            getattr(made, name, None) != value or getattr(base, name, None) != value
+        ):
+            values[name] = repr(value)
     return values
 
 

@@ -16,6 +16,7 @@ from ..edits import Edit, Place, class_imports
 from ..errors import StepError, an
 from ..expression import spell
 from ..graph import Node
+from ..select import is_glob
 from ..targets import call_name, one, resolve, spelled_where
 from .base import Field, Offer, Operation, need
 
@@ -152,7 +153,7 @@ class FreezeOperation(Operation):
         else:
             where = need(arguments, "where", self.name)
             targets = resolve(draft, where)
-            several = isinstance(where, str) and any(c in where for c in "*?[")
+            several = isinstance(where, str) and is_glob(where)
             modules, tensors = [], []
             for t in targets:
                 if t.node.kind == "parameter":

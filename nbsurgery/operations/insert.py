@@ -160,9 +160,8 @@ def place(draft: Draft, step: int, node: Node, text: Any, *, before: bool) -> No
     if before and entering(scope, node) is None:
         raise StepError(f"{node.name!r} reads no value; insert after it instead")
     if isinstance(made, nn.Module) and node.kind == "module":
-        apart = before and written_only(
-            draft, node
-        )  # what it writes into is read again by its name
+        # together they would write into what the new one makes, and not into what is read again
+        apart = before and written_only(draft, node)
         if not apart and _joined(draft, step, node, expr, made, old, before):
             return
         if draft.is_sequential(scope) and _into_container(

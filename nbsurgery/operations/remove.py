@@ -13,7 +13,7 @@ from torch import nn
 
 from .. import rewrite, source
 from ..draft import Draft, batch_of, camel, conjoined, describe, shape_text
-from ..edits import Assign, Edit, Place, SetValue, Shorten
+from ..edits import Assign, Edit, Place, Shorten
 from ..errors import StepError, an
 from ..expression import parse
 from ..graph import Node, Ref, Scope
@@ -276,14 +276,11 @@ def _carried(draft: Draft, node: Node) -> tuple[int | str | None, ...]:
     child = draft.graph.scopes.get(node.child)
     result = child.output.args[0] if child is not None and child.output is not None else None
     several = len(node.outputs) > 1 if child is None else not isinstance(result, Ref)
-    by_key = any(_by_key(n, node) for n in draft.scope_of(node).users(node.id))
-    if not several and not by_key:
-        return (0 if node.args and isinstance(node.args[0], Ref) else _first_name(node),)
     scope = draft.scope_of(node)
+    read = set(_parts(scope, node).values())
+    if not several and not any(isinstance(key, str) for key in read):
+        return (0 if node.args and isinstance(node.args[0], Ref) else _first_name(node),)
     places = _places_in_loop(scope, node)
-    read = {
-        n.args[1] for n in scope.users(node.id) if n.type == "getitem" and n.args[0] == Ref(node.id)
-    }
     given = {**dict(enumerate(node.args)), **node.kwargs}
     keys: list[int | str | None] = []
     for i, value in enumerate(result if isinstance(result, tuple) else ()):
@@ -311,10 +308,7 @@ def _places_in_loop(scope: Scope, node: Node) -> dict[int, int | str]:
     """For each value that a layer returns, the argument by which the next layer takes it."""
 
     def taken(giver: Node, reader: Node) -> dict[int, int | str]:
-        parts = {
-            n.id: n.args[1] for n in scope.users(giver.id)
-            if n.type == "getitem" and n.args[0] == Ref(giver.id)
-        }  # fmt: skip
+        parts = _parts(scope, giver)
         given = [*enumerate(reader.args), *reader.kwargs.items()]
         return {parts[v.id]: key for key, v in given if isinstance(v, Ref) and v.id in parts}
 
@@ -355,13 +349,12 @@ def _read_outside(draft: Draft, target: Target, old: nn.Module) -> tuple[str, ..
     return tuple(sorted(k for k in read & plain if not callable(vars(old)[k])))
 
 
-def _by_key(reader: Node, node: Node) -> bool:
-    """Whether a node reads a field of the structure that another returns."""
-    return (
-        reader.type == "getitem"
-        and reader.args[:1] == (Ref(node.id),)
-        and isinstance(reader.args[1], str)
-    )
+def _parts(scope: Scope, node: Node) -> dict[str, Any]:
+    """The readers of single parts of what a node returns, with the key or number of the part."""
+    return {
+        n.id: n.args[1] for n in scope.users(node.id)
+        if n.type == "getitem" and n.args[:1] == (Ref(node.id),)
+    }  # fmt: skip
 
 
 def _first_name(node: Node) -> str:
@@ -432,10 +425,7 @@ def shorten(draft: Draft, step: int, path: str, keep: int, comment: str | None =
     from ..libraries import beside_container
 
     for value_path, value in beside_container(draft.model, path, keep):
-        draft.edits = [
-            e for e in draft.edits if not (isinstance(e, SetValue) and e.path == value_path)
-        ]
-        draft.edits.append(SetValue(step, "", value_path, value))
+        draft.set_value(step, value_path, value)
     for key in list(draft.graph.scopes):
         if key not in draft.graph.scopes:  # it went with the end of the container
             continue

@@ -27,6 +27,7 @@ from ..draft import (
 from ..edits import Assign, Bulk, NewModule, bulk_comment
 from ..errors import StepError, an
 from ..expression import Expression, parse, printed
+from ..fitting import empty
 from ..graph import Node, Ref, Scope, map_refs
 from ..targets import Target, call_name, class_of, outermost, resolve, spelled_where
 from .base import (
@@ -354,11 +355,7 @@ def _was(expr: Expression, made: Any, old: nn.Module) -> type | None:
 
 def _lacks(expr: Expression, made: nn.Module) -> bool:
     """Whether the text reads something of the old module that the new one does not have."""
-    return any(
-        isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "old"
-        and not hasattr(made, n.attr)
-        for n in ast.walk(expr.tree)
-    )  # fmt: skip
+    return any(not hasattr(made, attribute) for attribute in expr.old_attributes)
 
 
 def _wraps(expr: Expression, made: Any) -> bool:
@@ -560,8 +557,7 @@ def _returns_as_many(draft: Draft, target: Target, made: nn.Module, text: Any) -
 def _on_meta(node: Node) -> torch.Tensor:
     """A tensor without memory like the one value of a node."""
     (told,) = node.outputs
-    dtype = getattr(torch, str(told.dtype).removeprefix("torch."))
-    return torch.empty(told.shape, dtype=dtype, device="meta")
+    return empty(told)
 
 
 def _code(suggestions: tuple[str, ...]) -> Field:

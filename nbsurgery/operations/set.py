@@ -207,7 +207,7 @@ class Set(Operation):
         for path in {c.path: None for c in changes if c.name != "inplace"}:
             module, calls = draft.module(path), draft.calls_of(path)
             if _derived(module) and any(n.child in draft.graph.scopes for n in calls):
-                draft.as_leaf(path, module)
+                draft.leaf_calls((path,), module)
         _record(draft, step, changes)
         return len({c.path for c in changes})
 
