@@ -174,6 +174,16 @@ def _twice(session: Session) -> None:
     assert session.report.ok, session.code
 
 
+def _stops(session: Session, message: str) -> None:
+    """A second run ends in an error, and what is free to learn stays so."""
+    space = {"model": structural_copy(session.model)}
+    exec(session.code, space)
+    free = [n for n, p in space["model"].named_parameters() if p.requires_grad]
+    with pytest.raises(RuntimeError, match=message):
+        exec(session.code, space)
+    assert free == [n for n, p in space["model"].named_parameters() if p.requires_grad]
+
+
 def test_a_frozen_parameter_that_goes_leaves_no_code():
     """What only a replaced operation read is not frozen first."""
     session = Session(Gated().eval(), (torch.randn(2, 4),), namespace={})
@@ -393,12 +403,7 @@ def test_a_second_run_stops_before_it_freezes_what_is_new():
     session.do("channels", {"where": "layers.1", "outputs": 6, "weights": "zero", "follow": True})
     session.do("replace", {"where": "layers.0", "new": "nn.Linear(4, 4)"})
     assert session.report.ok, session.code
-    space = {"model": structural_copy(session.model)}
-    exec(session.code, space)
-    free = [n for n, p in space["model"].named_parameters() if p.requires_grad]
-    with pytest.raises(RuntimeError, match="widened already"):
-        exec(session.code, space)
-    assert free == [n for n, p in space["model"].named_parameters() if p.requires_grad]
+    _stops(session, "widened already")
 
 
 def small_bert(name: str):
@@ -572,12 +577,7 @@ def test_layers_replaced_behind_a_freeze_stop_a_second_run():
     session.do("replace", {"where": {"class": "torch.nn.BatchNorm2d"},
                            "new": "nn.GroupNorm(2, old.num_features)"})  # fmt: skip
     assert session.report.ok, session.code
-    space = {"model": structural_copy(session.model)}
-    exec(session.code, space)
-    free = [n for n, p in space["model"].named_parameters() if p.requires_grad]
-    with pytest.raises(RuntimeError, match="changed already"):
-        exec(session.code, space)
-    assert free == [n for n, p in space["model"].named_parameters() if p.requires_grad]
+    _stops(session, "changed already")
 
 
 def test_a_layer_before_one_that_writes_into_what_is_read_again():
