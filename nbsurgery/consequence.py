@@ -65,7 +65,7 @@ def _gone(old: Draft, new: Draft) -> Iterator[str]:
             if node.glue or node.kind in ("input", "output", "parameter", "constant"):
                 continue
             inner = node.child in old.graph.scopes
-            if node.id in left or inner and _within(old.graph, node.child) & left:
+            if node.id in left or inner and old.graph.within(node.child) & left:
                 if inner and (node.id not in left or node.child in new.graph.scopes):
                     yield from walk(node.child)
             elif not _passes(old, node):
@@ -73,17 +73,6 @@ def _gone(old: Draft, new: Draft) -> Iterator[str]:
                 yield node.target if whole else call_name(old.graph, node.id)
 
     return walk("")
-
-
-def _within(graph: Graph, key: str) -> set[str]:
-    """Ids of what runs inside a scope."""
-    found = set()
-    for node in graph.scopes[key].nodes:
-        if node.kind not in ("input", "output"):
-            found.add(node.id)
-        if node.child in graph.scopes:
-            found |= _within(graph, node.child)
-    return found
 
 
 def _inputs(draft: Draft) -> str:

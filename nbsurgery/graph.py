@@ -274,6 +274,17 @@ class Graph:
             chain.append(up)
         return tuple(chain)
 
+    def within(self, key: str) -> frozenset[str]:
+        """Ids of what runs inside a scope, however deep."""
+        return self._memo(f"within {key}", lambda: frozenset(self._inside(key)))
+
+    def _inside(self, key: str) -> Iterator[str]:
+        for node in self.scopes[key].nodes:
+            if node.kind not in ("input", "output"):
+                yield node.id
+            if node.child in self.scopes:
+                yield from self._inside(node.child)
+
     def sources(self, scope: str, arg: Any, path: tuple = ()) -> tuple[str, ...]:
         """Ids of the flat nodes that make the value of `arg`, seen from `scope`, through every border.
 

@@ -190,6 +190,14 @@ class Writer:
             raise self.refuse(f"its forward reads {path}, which lies outside of it")
         return self.inside(inner)
 
+    def reads(self, path: str) -> set[str]:
+        """The names below an attribute path that the text reads; none where it takes all of it."""
+        start = f"{path}."
+        used = self.used.get(path.partition(".")[0], ())
+        if path in used:
+            return set()
+        return {read[len(start) :].partition(".")[0] for read in used if read.startswith(start)}
+
     def needed_items(self, name: str) -> int | None:
         """How many items of a container at the start are all that the text reads of it.
 

@@ -8,8 +8,9 @@ import textwrap
 WIDTH = 100
 _OPEN = {"(": ")", "[": "]", "{": "}"}
 _CLOSE = set(_OPEN.values())
-# Weakest first: a long expression is broken at its weakest operator.
+# Weakest first: a long expression is broken at its weakest operator, a comprehension before that.
 _OPERATORS = (
+    (" for ",),
     (" or ",),
     (" and ",),
     (" in ", " not in ", " is ", " is not ", " == ", " != ", " < ", " > ", " <= ", " >= "),

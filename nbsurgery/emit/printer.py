@@ -20,6 +20,7 @@ from ..rewrite import unique_name
 from . import format, loops
 from .effects import refuse_effects
 from .expressions import ATOM, INPLACE, INPLACE_METHODS, Writer, quoted
+from .keeps import Keeps
 from .names import identifier, is_name, singular
 from .plan import Plan, is_inplace_statement, out_of_place
 from .specialised import (
@@ -541,12 +542,11 @@ class _Class:
 
     def __init__(self, w: Writer, signature, lines, name, arg, doc, new, form, keep, rerun):
         self.w, self.signature, self.lines, self.keep = w, signature, lines, keep
-        self.rerun = rerun
         self.name, self.arg, self.doc, self.new, self.form = name, arg, doc, new, form
         self.is_container = isinstance(w.module, nn.Sequential) and any(
             k.isdigit() for k in (*w.used, *new)
         )
-        self.picked = {name: found for name in w.used if (found := self._picked(name))}
+        self.keeps = Keeps(w, lines, arg, form == "copy", rerun)
 
     def printed(self) -> Printed:
         w, keeps = self.w, ()
@@ -570,7 +570,7 @@ class _Class:
             [
                 *head,
                 f"    def forward({self.signature}):",
-                *("        " + line for line in self.lines),
+                *("        " + line for line in self.keeps.lines),
             ]
         )
         return Printed(tuple(w.imports.lines), format.fit(text), keeps)
@@ -599,8 +599,9 @@ class _Class:
         rank = {name: i for i, name in enumerate(order)}
         kept = {*used, *self._read_by_callers(), *self.keep} - {"training"}
         keeps = sorted(kept, key=lambda name: rank.get(name, len(rank)))
+        whole = kept - set(used)
         for name in keeps:
-            lines.append(self._take(name))
+            lines += self.keeps.take(name, whole=name in whole)
         for name, text in self.new.items():
             if "." in name:
                 continue  # an item of a list: made with the list
@@ -624,110 +625,6 @@ class _Class:
         if not part:  # another part may hold the module: what is read of it was recorded
             own |= set(module._modules)
         return {n for n in read & own if not callable(vars(module).get(n))} - set(self.new)
-
-    def _picked(self, name: str) -> list[int]:
-        """The items of a numbered container that the text reads where they are not its first ones.
-
-        They are put into an `nn.ModuleDict` under their numbers, so that their keys stay and the others
-        are not carried along; the text then reads them there.
-        """
-        w, container = self.w, getattr(self.w.module, name, None)
-        if self.form == "sub" or type(container) not in (nn.Sequential, nn.ModuleList):
-            return []
-        parts = [path.split(".")[1:2] for path in w.used[name]]
-        if name in self.new or not all(p and p[0].isdigit() for p in parts):
-            return []
-        indices = sorted({int(p[0]) for p in parts})
-        numbered = list(container._modules) == [str(i) for i in range(len(container))]
-        if not numbered or indices[0] == 0 or not name.isidentifier():
-            return []
-        end = "" if indices[-1] == len(container) - 1 else indices[-1] + 1
-        whole = f"self.{name}[{indices[0]}:{end}]"
-        text = "\n".join(self.lines).replace(whole, f"self.{name}.values()")
-        text = re.sub(rf"\bself\.{name}\[(\d+)\]", rf'self.{name}["\1"]', text)
-        if f"self.{name}[" in text.replace(f'self.{name}["', ""):
-            return []  # a loop over some of them
-        self.lines = text.split("\n")
-        return indices
-
-    def _take(self, name: str) -> str:
-        module, arg = self.w.module, self.arg
-        if picked := self.picked.get(name):
-            made = self._made_items(name)
-            if self.rerun:  # by path, which the dictionary answers too
-                each, last = (
-                    f'{arg}.get_submodule("{name}.{{}}")',
-                    f'{arg}.get_submodule(f"{name}.{{i}}")',
-                )
-            else:
-                each, last = f"{arg}.{name}[{{}}]", f"{arg}.{name}[i]"
-            items = ", ".join(f'"{i}": {made.get(i) or each.format(i)}' for i in picked)
-            if not made and len(picked) > 2 and picked == list(range(picked[0], picked[-1] + 1)):
-                items = f"str(i): {last} for i in range({picked[0]}, {picked[-1] + 1})"
-            return f"self.{name} = nn.ModuleDict({{{items}}})"
-        if not name.isidentifier():
-            return f"self.add_module({quoted(name)}, {arg}.get_submodule({quoted(name)}))"
-        if name in module._buffers:
-            keep = ", persistent=False" if name in module._non_persistent_buffers_set else ""
-            return f'self.register_buffer("{name}", {arg}.{name}{keep})'
-        if (items := self._items(name)) is not None:
-            return f"self.{name} = nn.ModuleList([{', '.join(items)}])"
-        if keys := self._entries(name):
-            items = ", ".join(f"{quoted(k)}: {arg}.{name}[{quoted(k)}]" for k in keys)
-            return f"self.{name} = nn.ModuleDict({{{items}}})"
-        count = self.w.needed_items(name)  # what comes behind would stay as dead weight
-        part = "" if count is None else f"[:{count}]"
-        return f"self.{name} = {arg}.{name}{part}"
-
-    def _entries(self, name: str) -> list[str]:
-        """The keys of a dict of modules that the text reads, where it does not read all of them."""
-        w, container = self.w, getattr(self.w.module, name, None)
-        if self.form == "sub" or not w.copies or type(container) is not nn.ModuleDict:
-            return []
-        parts = [path.split(".")[1:2] for path in w.used.get(name, ())]
-        if name in self.new or self._made_items_of(name) or not all(parts):
-            return []
-        read = {p[0] for p in parts}
-        known = [k for k in container if k in read]
-        return known if len(known) == len(read) < len(container) else []
-
-    def _made_items_of(self, name: str) -> bool:
-        """Whether the edit makes something inside of a container."""
-        return any(k.startswith(f"{name}.") for k in self.new)
-
-    def _made_items(self, name: str) -> dict[int, str]:
-        """The items of a list that the edit makes anew, by their number."""
-        before = f"{name}."
-        return {int(k[len(before) :]): v for k, v in self.new.items() if k.startswith(before)}
-
-    def _items(self, name: str) -> list[str] | None:
-        """The items of a list whose first ones are not read, or of which some are made anew.
-
-        The others keep their numbers, and with them the keys of their weights. ``None``: as it is.
-        """
-        container = getattr(self.w.module, name, None)
-        if type(container) is not nn.ModuleList or not self.w.copies or name in self.new:
-            return None
-        made = self._made_items(name)
-        read = [path.split(".")[1:2] for path in self.w.used.get(name, ())]
-        if not read or not all(r and r[0].isdigit() for r in read):
-            return None
-        first, stop = (f(int(r[0]) for r in read) for f in (min, max))
-        if first == 0 and not made:
-            return None
-        at, length, source = first, len(container), f"*{self.arg}.{name}"
-        empty = ["nn.Identity()"] * first
-        items = empty if first < 3 else [f"*(nn.Identity() for _ in range({first}))"]
-        for i in sorted(made):
-            if i > at:
-                items.append(source + _slice(at, i, length))
-            items.append(made[i])
-            at = i + 1
-        return items if at > stop else [*items, source + _slice(at, stop + 1, length)]
-
-
-def _slice(start: int, stop: int, length: int) -> str:
-    return f"[{start or ''}:{stop if stop < length else ''}]"
 
 
 def rename(value: Any, table: Mapping[str, str]) -> Any:

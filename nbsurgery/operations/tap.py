@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from torch import nn
@@ -12,7 +12,7 @@ from ..claims import OutputsEqual, PartEqualsOutput
 from ..draft import Draft, conjoined
 from ..edits import NewModule
 from ..errors import StepError
-from ..graph import Node, Ref, Scope
+from ..graph import Graph, Node, Ref, Scope
 from ..targets import call_name, one
 from .base import (
     Field,
@@ -77,7 +77,7 @@ class Tap(Operation):
             raise StepError("the run of this model failed, so there is no output to change")
         if keep in wanted.values():
             raise StepError(f"the key {keep!r} is used for a tapped value and for the output")
-        alone = not draft.edits and not draft.rewires
+        alone, before = not draft.edits and not draft.rewires, set(draft.graph.by_id)
         picked: dict[str, str] = {}
         claims: dict[str, str] = {}
         places: dict[str, str] = {}
@@ -105,7 +105,6 @@ class Tap(Operation):
             if source:
                 claims[key] = source[0]
         scope = draft.graph.root
-        before = {n.id for n in scope.nodes}
         original = scope.output.args[0]
         new: dict[str, NewModule] = {}
         if arguments.get("head"):
@@ -122,11 +121,7 @@ class Tap(Operation):
         if keep and keep.isidentifier() and isinstance(original, Ref):
             names.setdefault(original.id, keep)
         draft.set_scope(changed)
-        gone = [
-            n for n in draft.base.root.nodes
-            if n.id in before and not n.glue and n.kind not in ("output", "input")
-            and n.id not in {m.id for m in changed.nodes} and not _inside(draft, n, changed)
-        ]  # fmt: skip
+        gone = list(_gone(draft.base, {n.id for n in changed.nodes}, before))
         what = _listed([n if isinstance(n, str) else n["call"] for n in wanted])
         rest = "; " + _goes([_word(n) for n in gone], 0) if gone else ""
         keys = _listed([f"`{k}`" for k in picked])
@@ -269,20 +264,15 @@ def _meaning(draft: Draft, names: list[Any]) -> str:
     return f"the output{'s' if len(words) > 1 else ''} of {_listed([f'`{w}`' for w in words])}"
 
 
-def _inside(draft: Draft, node: Node, changed: Scope) -> bool:
-    """Whether a scope call was opened rather than dropped."""
-    if node.child is None:
-        return False
-    inner = (
-        {n.id for n in draft.base.scopes[node.child].nodes}
-        if node.child in draft.base.scopes
-        else set()
-    )
-    deep = {n.id for n in changed.nodes}
-    return bool(inner & deep) or any(
-        k.startswith(node.child + ".") and {n.id for n in s.nodes} & deep
-        for k, s in draft.base.scopes.items()
-    )
+def _gone(base: Graph, live: set[str], before: set[str], key: str = "") -> Iterator[Node]:
+    """What ran before a step and runs no more, from outside in; of opened modules, their layers."""
+    for node in base.scopes[key].nodes:
+        if node.glue or node.kind in ("output", "input") or node.id in live:
+            continue
+        if node.child in base.scopes and base.within(node.child) & live:
+            yield from (n for n in _gone(base, live, before, node.child) if n.kind == "module")
+        elif node.id in before:
+            yield node
 
 
 OPERATION = Tap()

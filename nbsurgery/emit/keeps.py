@@ -1,0 +1,205 @@
+"""What a printed class takes over of the old module: all that its text reads, by its keys, and no dead weights."""
+
+from __future__ import annotations
+
+import re
+
+from torch import nn
+
+from ..paths import indexed, quoted
+from .expressions import Writer
+
+_WRITTEN_OUT = 3  # longer dictionaries of what is taken as it is become a comprehension
+
+
+class Keeps:
+    """The statements of ``__init__`` that take attributes over.
+
+    Attributes:
+        lines: The statements of forward; what is put into a dictionary is read from it there.
+    """
+
+    def __init__(self, w: Writer, lines: list[str], arg: str, copy: bool, rerun: bool):
+        self.w, self.lines, self.arg, self.copy, self.rerun = w, lines, arg, copy, rerun
+        self.dead = self._dead() if copy else []
+        self.picked = {name: found for name in w.used if (found := self._picked(name))}
+        self.later: list[str] = []
+
+    def take(self, name: str, whole: bool) -> list[str]:
+        """The statements for one attribute.
+
+        Args:
+            name: The attribute.
+            whole: Take it as it is: others read it, too.
+        """
+        module, arg = self.w.module, self.arg
+        if not name.isidentifier():
+            return [f"self.add_module({quoted(name)}, {arg}.get_submodule({quoted(name)}))"]
+        if name in module._buffers:
+            keep = ", persistent=False" if name in module._non_persistent_buffers_set else ""
+            return [f'self.register_buffer("{name}", {arg}.{name}{keep})']
+        self.later = []
+        if name in self.picked:
+            text = self._picked_items(name)
+        else:
+            text = f"{arg}.{name}" if whole else self._part(name, f"{arg}.{name}")
+        return [f"self.{name} = {text}", *self.later]
+
+    def _dead(self) -> list[str]:
+        """Paths of the weights that the text has no use for, of all below the modules that it reads."""
+        used = {path for paths in self.w.used.values() for path in paths}
+        alive, rest = set(), {}
+        for path, weight in self.w.module.named_parameters(remove_duplicate=False):
+            parts = path.split(".")
+            if any(".".join(parts[:i]) in used for i in range(1, len(parts) + 1)):
+                alive.add(id(weight))
+            else:
+                rest[path] = weight
+        return [path for path, weight in rest.items() if id(weight) not in alive]
+
+    # ------------------------------------------------------------------ some of a container's items
+
+    def _picked(self, name: str) -> list[int]:
+        """The items of a numbered container that the text reads where they are not its first ones.
+
+        They are put into an `nn.ModuleDict` under their numbers, so that their keys stay and the others
+        are not carried along; the text then reads them there.
+        """
+        w, container = self.w, getattr(self.w.module, name, None)
+        if not self.copy or type(container) not in (nn.Sequential, nn.ModuleList):
+            return []
+        parts = [path.split(".")[1:2] for path in w.used[name]]
+        if name in w.new or not all(p and p[0].isdigit() for p in parts):
+            return []
+        indices = sorted({int(p[0]) for p in parts})
+        numbered = list(container._modules) == [str(i) for i in range(len(container))]
+        if not numbered or indices[0] == 0 or not name.isidentifier():
+            return []
+        end = "" if indices[-1] == len(container) - 1 else indices[-1] + 1
+        whole = f"self.{name}[{indices[0]}:{end}]"
+        text = "\n".join(self.lines).replace(whole, f"self.{name}.values()")
+        text = self._by_key(name, text)
+        if f"self.{name}[" in text.replace(f'self.{name}["', ""):
+            return []  # a loop over some of them
+        self.lines = text.split("\n")
+        return indices
+
+    @staticmethod
+    def _by_key(name: str, text: str) -> str:
+        return re.sub(rf"\bself\.{name}\[(\d+)\]", rf'self.{name}["\1"]', text)
+
+    def _picked_items(self, name: str) -> str:
+        arg, made, picked = self.arg, self._made(name), self.picked[name]
+        if self.rerun:  # by path, which the dictionary answers too
+            each, last = (
+                f'{arg}.get_submodule("{name}.{{}}")',
+                f'{arg}.get_submodule(f"{name}.{{i}}")',
+            )
+        else:
+            each, last = f"{arg}.{name}[{{}}]", f"{arg}.{name}[i]"
+        olds = {i: each.format(i) for i in picked}
+        texts = {i: made.get(i) or self._part(f"{name}.{i}", old) for i, old in olds.items()}
+        self.later = [self._by_key(name, line) for line in self.later]
+        items = ", ".join(f'"{i}": {text}' for i, text in texts.items())
+        row = picked == list(range(picked[0], picked[-1] + 1))
+        if texts == olds and len(picked) > 2 and row:
+            items = f"str(i): {last} for i in range({picked[0]}, {picked[-1] + 1})"
+        return f"nn.ModuleDict({{{items}}})"
+
+    def _made(self, path: str) -> dict[int, str]:
+        """The items of a list that the edit makes anew, by their number."""
+        before = f"{path}."
+        return {int(k[len(before) :]): v for k, v in self.w.new.items() if k.startswith(before)}
+
+    # ------------------------------------------------------------------ parts of modules
+
+    def _part(self, path: str, old: str) -> str:
+        """What the text needs of the module at a path, which `old` reaches.
+
+        Of what it reads only in pieces the containers are made anew, with just those pieces.
+        """
+        w, module = self.w, self.w.module
+        for name in path.split("."):
+            module = getattr(module, name, None)
+        read = w.reads(path)
+        if not self.copy or not isinstance(module, nn.Module) or not read or path in w.new:
+            return old
+        plain = type(module) in (nn.Sequential, nn.ModuleList)
+        if plain and all(name.isdigit() for name in read):
+            return self._items(path, module, old, sorted(map(int, read)))
+        if not any(weight.startswith(f"{path}.") for weight in self.dead):
+            return old
+        if any(key.startswith(f"{path}.") for key in w.new):
+            return old  # the edit makes something in it
+        return self._pieces(path, module, old, read) or old
+
+    def _items(self, path: str, module: nn.Module, old: str, read: list[int]) -> str:
+        """The items of a list up to the last one that is read.
+
+        They keep their numbers, and with them the keys of their weights.
+        """
+        made, w = self._made(path), self.w
+        if not made and not all(indexed(module, str(i)) for i in read):
+            return old
+        texts = {i: self._part(f"{path}.{i}", f"{old}[{i}]") for i in read if i not in made}
+        made |= {i: text for i, text in texts.items() if text != f"{old}[{i}]"}
+        first, stop, length = read[0], read[-1], len(module)
+        dead = "." not in path or any(weight.startswith(f"{path}.") for weight in self.dead)
+        if not made and (first == 0 or not dead):
+            return f"{old}{_slice(0, stop + 1, length)}" if dead and stop + 1 < length else old
+        empty = ["nn.Identity()"] * first
+        items = empty if first < 3 else [f"*(nn.Identity() for _ in range({first}))"]
+        at = first
+        for i in sorted(made):
+            if i > at:
+                items.append(f"*{old}{_slice(at, i, length)}")
+            items.append(made[i])
+            at = i + 1
+        if at <= stop:
+            items.append(f"*{old}{_slice(at, stop + 1, length)}")
+        w.imports.nn()
+        return f"nn.ModuleList([{', '.join(items)}])"
+
+    def _pieces(self, path: str, module: nn.Module, old: str, read: set[str]) -> str | None:
+        """A container of the children that are read; other attributes are set on it afterwards.
+
+        ``None`` where no container can stand for the module.
+        """
+        w = self.w
+        children = [name for name in module._modules if name in read]
+        values = {name: getattr(module, name, self) for name in sorted(read.difference(children))}
+        taken = any(hasattr(nn.ModuleDict, name) for name in children)
+        if taken or any(value is self or callable(value) for value in values.values()):
+            return None
+        if isinstance(module, (nn.ParameterList, nn.ParameterDict)):
+            return None
+        where = w.inside(path)
+        mark = len(self.later)
+        for name, value in values.items():
+            if name in module._buffers:
+                keep = ", persistent=False" if name in module._non_persistent_buffers_set else ""
+                self.later.append(f'{where}.register_buffer("{name}", {old}.{name}{keep})')
+            else:
+                self.later.append(f"{where}.{name} = {old}.{name}")
+        numbered = isinstance(module, (nn.Sequential, nn.ModuleList))
+        numbered = numbered and all(indexed(module, name) for name in children)
+        dotted = {name: f"{old}[{name}]" if numbered else f"{old}.{name}" for name in children}
+        if not numbered and not all(name.isidentifier() for name in children):
+            del self.later[mark:]
+            return None
+        texts = {name: self._part(f"{path}.{name}", dotted[name]) for name in children}
+        w.imports.nn()
+        if numbered:
+            every = [texts.get(str(i), "nn.Identity()") for i in range(int(children[-1]) + 1)]
+            return f"nn.ModuleList([{', '.join(every)}])"
+        if not children:
+            return "nn.Module()"
+        if texts == dotted and len(texts) > _WRITTEN_OUT:
+            names = ", ".join(map(quoted, children))
+            return f"nn.ModuleDict({{name: getattr({old}, name) for name in ({names})}})"
+        items = ", ".join(f"{quoted(name)}: {text}" for name, text in texts.items())
+        return f"nn.ModuleDict({{{items}}})"
+
+
+def _slice(start: int, stop: int, length: int) -> str:
+    return f"[{start or ''}:{stop if stop < length else ''}]"
