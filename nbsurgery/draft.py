@@ -15,7 +15,8 @@ from typing import Any
 from torch import nn
 
 from . import rewrite
-from .edits import Assign, Edit, InsertChild, NewModule, SetValue
+from .children import InsertChild
+from .edits import Assign, Edit, NewModule, SetValue
 from .errors import EmissionError, StepError
 from .graph import Graph, Node, Ref, Scope
 from .regions import Part

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -74,6 +74,7 @@ class Edit:
 
     step: int
     comment: str
+    replaces: ClassVar[bool] = False  # other modules stand at its places then
 
     def lines(self, place: Place) -> list[str]:
         """The statements."""
@@ -105,6 +106,7 @@ class Assign(Edit):
     that the text can run twice; ``suffix`` moves it to the right device, dtype and mode.
     """
 
+    replaces = True
     path: str
     new: Expression
     literals: Mapping[str, str] = field(default_factory=dict)
@@ -148,6 +150,7 @@ class Bulk(Edit):
     ``calls`` says of each path how often it is called, where the comment is `bulk_comment`.
     """
 
+    replaces = True
     paths: tuple[str, ...]
     new: Expression
     cls: type | None = None
@@ -257,38 +260,6 @@ class Shorten(Edit):
             place.need("from collections import OrderedDict")
             value = f"nn.Sequential(OrderedDict(list({here}.named_children())[:{self.keep}]))"
         return [place.assigned(self.path, value)]
-
-
-@dataclass(frozen=True)
-class InsertChild(Edit):
-    """A new child of a plain ``nn.Sequential``, under a name of its own: other keys stay."""
-
-    path: str
-    name: str
-    anchor: str
-    before: bool
-    new: Expression
-    suffix: str = ""
-    moded: bool = False
-    anew: bool = False  # a second run makes it again: an edit before speaks of all that is here
-
-    def lines(self, place: Place) -> list[str]:
-        place.need("from torch import nn")
-        here = place.spelled(self.path)
-        put = [
-            f"    if name == {quoted(self.anchor)}:",
-            f"        layers.add_module({quoted(self.name)}, {place.made(self, here)})",
-        ]
-        keep = ["    layers.add_module(name, layer)"]
-        mode = [] if self.path else [f"layers.training = {here}.training"]
-        return [
-            "layers = nn.Sequential()",
-            *mode,
-            f"for name, layer in {here}.named_children():",
-            *([f"    if name == {quoted(self.name)}:", "        continue"] if self.anew else []),
-            *([*put, *keep] if self.before else [*keep, *put]),
-            place.assigned(self.path, "layers"),
-        ]
 
 
 @dataclass(frozen=True)

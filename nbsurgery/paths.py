@@ -11,6 +11,10 @@ from typing import Any
 from torch import nn
 
 
+# What an item of a container is called where its name is no plain plural.
+_ITEMS = {"h": "block", "features": "layer", "blocks": "block", "layers": "layer"}
+
+
 def quoted(text: str) -> str:
     """A string literal as a formatter leaves it: in double quotes where that needs no escape."""
     return repr(text) if '"' in text else '"' + repr(text)[1:-1] + '"'
@@ -34,7 +38,9 @@ def spelled(root: nn.Module, path: str, variable: str) -> str:
 
 
 def _step(here: Any, part: str, so_far: str) -> str:
-    if indexed(here, part) or (isinstance(here, nn.ParameterList) and part.isdigit()):
+    if indexed(here, part):
+        return f"[{list(here._modules).index(part)}]"
+    if isinstance(here, nn.ParameterList) and part.isdigit():
         return f"[{part}]"
     if isinstance(here, nn.ParameterDict) and part in here:
         return f"[{quoted(part)}]"
@@ -46,13 +52,30 @@ def _step(here: Any, part: str, so_far: str) -> str:
 
 
 def indexed(parent: Any, name: str) -> bool:
-    """Whether child `name` is reached by its number, as in ``layer1[0]``."""
-    if not (isinstance(parent, (nn.Sequential, nn.ModuleList)) and name.isdigit()):
-        return False
-    names = list(parent._modules)
-    if int(name) >= _moved.get().get(id(parent), len(names)):
-        return False
-    return name in names and names.index(name) == int(name)
+    """Whether child `name` is reached by its number, as in ``layer1[0]``, before and after all edits."""
+    names = _numbered(parent)
+    at = names.index(name) if name in names else len(names)
+    known = at < len(names) and _moved.get().get(id(parent), names)[: at + 1] == names[: at + 1]
+    return known and (name == str(at) or not name.isidentifier() and not name.isdigit())
+
+
+def number(parent: Any, name: str) -> int | None:
+    """The number by which text that runs after all edits reaches child `name`, where it needs one."""
+    names = _numbered(parent)
+    if indexed(parent, name):
+        return names.index(name)
+    final = _moved.get().get(id(parent), ())
+    return final.index(name) if names and name in final else None
+
+
+def _numbered(parent: Any) -> list[str]:
+    """The names of the children that ``parent[i]`` hands out, in their order."""
+    listed = isinstance(parent, (nn.Sequential, nn.ModuleList))
+    plain = listed and type(parent).__getitem__ in _GET
+    return list(parent._modules) if plain else []
+
+
+_GET = (nn.Sequential.__getitem__, nn.ModuleList.__getitem__)
 
 
 def named(parent: nn.ModuleDict, name: str) -> bool:
@@ -66,12 +89,18 @@ def moved(container: nn.Module) -> bool:
     return id(container) in _moved.get()
 
 
+def children(container: nn.Module) -> list[str]:
+    """The names of a container's children after all edits."""
+    return _moved.get().get(id(container), list(container._modules))
+
+
 @contextlib.contextmanager
-def renumbered(moved: Mapping[int, int]) -> Iterator[None]:
-    """While containers get new children: behind those, numbers would mean other ones, names stay.
+def renumbered(moved: Mapping[int, list[str]]) -> Iterator[None]:
+    """While containers get new children: behind those, numbers mean other ones, names stay.
 
     Args:
-        moved: The id of a container → the first number that cannot be used.
+        moved: The id of a container → the names of all its children in the end; none where no number
+            can be used.
     """
     token = _moved.set({**_moved.get(), **moved})
     try:
@@ -80,7 +109,20 @@ def renumbered(moved: Mapping[int, int]) -> Iterator[None]:
         _moved.reset(token)
 
 
-_moved: contextvars.ContextVar[Mapping[int, int]] = contextvars.ContextVar("moved", default={})
+_moved: contextvars.ContextVar[Mapping[int, list[str]]] = contextvars.ContextVar(
+    "moved", default={}
+)
+
+
+def singular(name: str) -> str:
+    """What one item of a container of that name is called in a loop."""
+    if name in _ITEMS:
+        return _ITEMS[name]
+    if name.endswith("ies"):
+        return name[:-3] + "y"
+    if name.endswith("s") and not name.endswith("ss") and len(name) > 2:
+        return name[:-1]
+    return name if len(name) > 2 else "layer"
 
 
 def assignment(root: nn.Module, path: str, variable: str, value: str) -> str:

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from .. import source
 from ..errors import EmissionError
 from ..graph import Graph, Node, Ref, Scope, iter_refs
-from ..paths import indexed, named, quoted
+from ..paths import children, moved, named, number, quoted
 from .names import Imports
 
 ATOM = 20
@@ -207,11 +207,12 @@ class Writer:
         plain = type(container) in (nn.Sequential, nn.ModuleList) and self.copies
         if not plain or name in self.new:
             return None
-        indices = [path.split(".")[1:2] for path in self.used.get(name, ())]
-        if not indices or not all(i and i[0].isdigit() for i in indices):
+        parts = [path.split(".")[1:2] for path in self.used.get(name, ())]
+        numbers = [number(container, p[0]) if p else None for p in parts]
+        if not numbers or None in numbers:
             return None
-        count = max(int(i[0]) for i in indices) + 1
-        return count if count < len(container) else None
+        count = max(numbers) + 1
+        return count if count < len(children(container)) else None
 
     def inside(self, inner: str) -> str:
         if not inner:
@@ -709,7 +710,10 @@ class Writer:
 
 def _step(text: str, owner: Any, part: str) -> tuple[str, Any]:
     """One more part of a path: the text so far, and the object there."""
-    if indexed(owner, part) or (isinstance(owner, nn.ParameterList) and part.isdigit()):
+    at = number(owner, part)
+    if at is not None and not (text == "self" and moved(owner)):
+        return f"{text}[{at}]", owner._modules.get(part)
+    if isinstance(owner, nn.ParameterList) and part.isdigit():
         return f"{text}[{part}]", owner[int(part)]
     if isinstance(owner, nn.ModuleDict) and part in owner._modules and not named(owner, part):
         return f"{text}[{quoted(part)}]", owner[part]

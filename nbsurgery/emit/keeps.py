@@ -6,7 +6,7 @@ import re
 
 from torch import nn
 
-from ..paths import indexed, quoted
+from ..paths import children, indexed, moved, number, quoted
 from .expressions import Writer
 
 _WRITTEN_OUT = 3  # longer dictionaries of what is taken as it is become a comprehension
@@ -59,34 +59,35 @@ class Keeps:
 
     # ------------------------------------------------------------------ some of a container's items
 
-    def _picked(self, name: str) -> list[int]:
-        """The items of a numbered container that the text reads where they are not its first ones.
+    def _picked(self, name: str) -> list[str]:
+        """The items of a container that the text reads by number where they are not its first ones.
 
-        They are put into an `nn.ModuleDict` under their numbers, so that their keys stay and the others
+        They are put into an `nn.ModuleDict` under their names, so that their keys stay and the others
         are not carried along; the text then reads them there.
         """
         w, container = self.w, getattr(self.w.module, name, None)
         if not self.copy or type(container) not in (nn.Sequential, nn.ModuleList):
             return []
         parts = [path.split(".")[1:2] for path in w.used[name]]
-        if name in w.new or not all(p and p[0].isdigit() for p in parts):
+        numbers = {number(container, p[0]) if p else None for p in parts}
+        if name in w.new or None in numbers or 0 in numbers or not name.isidentifier():
             return []
-        indices = sorted({int(p[0]) for p in parts})
-        numbered = list(container._modules) == [str(i) for i in range(len(container))]
-        if not numbered or indices[0] == 0 or not name.isidentifier():
-            return []
-        end = "" if indices[-1] == len(container) - 1 else indices[-1] + 1
-        whole = f"self.{name}[{indices[0]}:{end}]"
+        every, first, last = children(container), min(numbers), max(numbers)
+        end = "" if last == len(every) - 1 else last + 1
+        whole = f"self.{name}[{first}:{end}]"
         text = "\n".join(self.lines).replace(whole, f"self.{name}.values()")
         text = self._by_key(name, text)
         if f"self.{name}[" in text.replace(f'self.{name}["', ""):
             return []  # a loop over some of them
         self.lines = text.split("\n")
-        return indices
+        return [every[i] for i in sorted(numbers)]
 
-    @staticmethod
-    def _by_key(name: str, text: str) -> str:
-        return re.sub(rf"\bself\.{name}\[(\d+)\]", rf'self.{name}["\1"]', text)
+    def _by_key(self, name: str, text: str) -> str:
+        """A text that reads the items of a container by number, reading them by key."""
+        every = children(getattr(self.w.module, name))
+        return re.sub(
+            rf"\bself\.{name}\[(\d+)\]", lambda m: f"self.{name}[{quoted(every[int(m[1])])}]", text
+        )
 
     def _picked_items(self, name: str) -> str:
         arg, made, picked = self.arg, self._made(name), self.picked[name]
@@ -100,16 +101,17 @@ class Keeps:
         olds = {i: each.format(i) for i in picked}
         texts = {i: made.get(i) or self._part(f"{name}.{i}", old) for i, old in olds.items()}
         self.later = [self._by_key(name, line) for line in self.later]
-        items = ", ".join(f'"{i}": {text}' for i, text in texts.items())
-        row = picked == list(range(picked[0], picked[-1] + 1))
+        items = ", ".join(f"{quoted(i)}: {text}" for i, text in texts.items())
+        numbers = [int(i) for i in picked if i.isdigit()]
+        row = picked == [str(i) for i in range(numbers[0], numbers[-1] + 1)] if numbers else False
         if texts == olds and len(picked) > 2 and row:
-            items = f"str(i): {last} for i in range({picked[0]}, {picked[-1] + 1})"
+            items = f"str(i): {last} for i in range({numbers[0]}, {numbers[-1] + 1})"
         return f"nn.ModuleDict({{{items}}})"
 
-    def _made(self, path: str) -> dict[int, str]:
-        """The items of a list that the edit makes anew, by their number."""
+    def _made(self, path: str) -> dict[str, str]:
+        """The items of a list that the edit makes anew, by their name."""
         before = f"{path}."
-        return {int(k[len(before) :]): v for k, v in self.w.new.items() if k.startswith(before)}
+        return {k[len(before) :]: v for k, v in self.w.new.items() if k.startswith(before)}
 
     # ------------------------------------------------------------------ parts of modules
 
@@ -125,6 +127,8 @@ class Keeps:
         if not self.copy or not isinstance(module, nn.Module) or not read or path in w.new:
             return old
         plain = type(module) in (nn.Sequential, nn.ModuleList)
+        if plain and moved(module):
+            return self._first(path, module, old, read)
         if plain and all(name.isdigit() for name in read):
             return self._items(path, module, old, sorted(map(int, read)))
         if not any(weight.startswith(f"{path}.") for weight in self.dead):
@@ -133,12 +137,19 @@ class Keeps:
             return old  # the edit makes something in it
         return self._pieces(path, module, old, read) or old
 
+    def _first(self, path: str, module: nn.Module, old: str, read: set[str]) -> str:
+        """A container that got new children, up to the last one that is read."""
+        numbers = [number(module, name) for name in read]
+        count = len(children(module)) if None in numbers else max(numbers) + 1
+        dead = "." not in path or any(weight.startswith(f"{path}.") for weight in self.dead)
+        return f"{old}[:{count}]" if dead and count < len(children(module)) else old
+
     def _items(self, path: str, module: nn.Module, old: str, read: list[int]) -> str:
         """The items of a list up to the last one that is read.
 
         They keep their numbers, and with them the keys of their weights.
         """
-        made, w = self._made(path), self.w
+        made, w = {int(i): text for i, text in self._made(path).items()}, self.w
         if not made and not all(indexed(module, str(i)) for i in read):
             return old
         texts = {i: self._part(f"{path}.{i}", f"{old}[{i}]") for i in read if i not in made}
@@ -166,9 +177,9 @@ class Keeps:
         ``None`` where no container can stand for the module.
         """
         w = self.w
-        children = [name for name in module._modules if name in read]
-        values = {name: getattr(module, name, self) for name in sorted(read.difference(children))}
-        taken = any(hasattr(nn.ModuleDict, name) for name in children)
+        names = [name for name in module._modules if name in read]
+        values = {name: getattr(module, name, self) for name in sorted(read.difference(names))}
+        taken = any(hasattr(nn.ModuleDict, name) for name in names)
         if taken or any(value is self or callable(value) for value in values.values()):
             return None
         if isinstance(module, (nn.ParameterList, nn.ParameterDict)):
@@ -182,21 +193,21 @@ class Keeps:
             else:
                 self.later.append(f"{where}.{name} = {old}.{name}")
         numbered = isinstance(module, (nn.Sequential, nn.ModuleList))
-        numbered = numbered and all(indexed(module, name) for name in children)
-        dotted = {name: f"{old}[{name}]" if numbered else f"{old}.{name}" for name in children}
-        if not numbered and not all(name.isidentifier() for name in children):
+        numbered = numbered and all(n.isdigit() and indexed(module, n) for n in names)
+        dotted = {name: f"{old}[{name}]" if numbered else f"{old}.{name}" for name in names}
+        if not numbered and not all(name.isidentifier() for name in names):
             del self.later[mark:]
             return None
-        texts = {name: self._part(f"{path}.{name}", dotted[name]) for name in children}
+        texts = {name: self._part(f"{path}.{name}", dotted[name]) for name in names}
         w.imports.nn()
         if numbered:
-            every = [texts.get(str(i), "nn.Identity()") for i in range(int(children[-1]) + 1)]
+            every = [texts.get(str(i), "nn.Identity()") for i in range(int(names[-1]) + 1)]
             return f"nn.ModuleList([{', '.join(every)}])"
-        if not children:
+        if not names:
             return "nn.Module()"
         if texts == dotted and len(texts) > _WRITTEN_OUT:
-            names = ", ".join(map(quoted, children))
-            return f"nn.ModuleDict({{name: getattr({old}, name) for name in ({names})}})"
+            each = ", ".join(map(quoted, names))
+            return f"nn.ModuleDict({{name: getattr({old}, name) for name in ({each})}})"
         items = ", ".join(f"{quoted(name)}: {text}" for name, text in texts.items())
         return f"nn.ModuleDict({{{items}}})"
 

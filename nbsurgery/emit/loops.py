@@ -8,7 +8,8 @@ from typing import Any
 
 from torch import nn
 
-from .names import RESERVED, singular
+from ..paths import singular
+from .names import RESERVED
 
 _INDEXED = re.compile(r"(self(?:\.\w+)+|self)\[(\d+)\]")
 _LONGEST_BODY = 9

@@ -26,7 +26,6 @@ RESERVED = frozenset(keyword.kwlist) | {
     "list", "dict", "tuple", "set", "super", "isinstance", "getattr", "setattr", "type", "zip",
     "enumerate", "abs", "round", "sum", "print", "slice", "object", "map", "any", "all",
 }  # fmt: skip
-_PLURALS = {"h": "block", "features": "layer", "blocks": "block", "layers": "layer"}
 
 
 def is_name(text: Any) -> bool:
@@ -40,17 +39,6 @@ def identifier(text: str, fallback: str = "value") -> str:
     if not text or text[0].isdigit():
         text = f"{fallback}_{text}".rstrip("_")
     return text if is_name(text) else f"{text}_"
-
-
-def singular(name: str) -> str:
-    """What one item of a container of that name is called in a loop."""
-    if name in _PLURALS:
-        return _PLURALS[name]
-    if name.endswith("ies"):
-        return name[:-3] + "y"
-    if name.endswith("s") and not name.endswith("ss") and len(name) > 2:
-        return name[:-1]
-    return name if len(name) > 2 else "layer"
 
 
 @functools.cache

@@ -108,7 +108,7 @@ class _Writer:
             self.classes.append(printed.text)
         return f"{name}({here})"
 
-    def shifted(self) -> dict[int, int]:
+    def shifted(self) -> dict[int, list[str]]:
         """Containers run child by child that begin behind their first one: numbers mean others there."""
         found = {}
         for scope in self.piece.part.opened.values():
@@ -116,7 +116,7 @@ class _Writer:
             below = len(scope.path) + 1 if scope.path else 0
             first = next(n.target for n in scope.nodes if n.kind == "module")
             if first[below:].partition(".")[0] != next(iter(module._modules)):
-                found[id(module)] = 0
+                found[id(module)] = []
         return found
 
     def children(self, scope: Scope) -> list[Scope]:

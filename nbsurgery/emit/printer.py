@@ -15,13 +15,13 @@ from torch import nn
 from .. import source
 from ..errors import EmissionError
 from ..graph import Graph, Node, Ref, Scope, map_refs
-from ..paths import moved
+from ..paths import children, moved, singular
 from ..rewrite import unique_name
 from . import format, loops
 from .effects import refuse_effects
 from .expressions import ATOM, INPLACE, INPLACE_METHODS, Writer, quoted
 from .keeps import Keeps
-from .names import identifier, is_name, singular
+from .names import identifier, is_name
 from .plan import Plan, is_inplace_statement, out_of_place
 from .specialised import (
     GUARD,
@@ -437,6 +437,9 @@ class _Body:
         parts = text.split(".")[1:]
         for part in parts:
             value = getattr(value, part)
+        if moved(value):
+            plain = type(value) in (nn.Sequential, nn.ModuleList)
+            value = children(value) if plain else None  # a slice of a subclass calls its __init__
         count = self.w.needed_items(parts[0]) if len(parts) == 1 else None
         return value if count is None else value[:count]
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..draft import Draft, Rewire
-from ..edits import Assign, Edit, InsertChild, NewModule, Place, SetValue, quoted
+from ..children import order, together
+from ..edits import Assign, Edit, NewModule, Place, SetValue, quoted
 from ..errors import EmissionError, StepError
 from ..expression import imports, printed
 from ..paths import assignment, renumbered, spelled
@@ -86,20 +87,8 @@ def emit(draft: Draft, variable: str = "model", style: Style = Style()) -> str:
     """
     draft = draft.copy()
     draft.finish()
-    with renumbered(_moved(draft)):
+    with renumbered(order(draft.edits, draft.model)):
         return _emitted(draft, variable, style)
-
-
-def _moved(draft: Draft) -> dict[int, int]:
-    """Containers that get a new child → the first number that means another child from then on."""
-    first: dict[int, int] = {}
-    for edit in draft.edits:
-        if isinstance(edit, InsertChild) and draft.exists(edit.path):
-            container = draft.model.get_submodule(edit.path)
-            names = list(container._modules)
-            at = names.index(edit.anchor) + (not edit.before) if edit.anchor in names else 0
-            first[id(container)] = min(at, first.get(id(container), at))
-    return first
 
 
 def _emitted(draft: Draft, variable: str, style: Style) -> str:
@@ -111,7 +100,7 @@ def _emitted(draft: Draft, variable: str, style: Style) -> str:
     place = Place(draft.model, variable, draft.namespace)
     text = _Text(place.imports, place.classes)
     early, late = [], []
-    for edit in _merged(draft.edits):
+    for edit in together(_merged(draft.edits), draft.model, draft.made):
         new = any(not draft.exists(p) for p in edit.touched)  # what a class below makes
         (late if new and not isinstance(edit, Assign) else early).append(edit)
     for edit in early:

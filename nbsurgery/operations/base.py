@@ -271,7 +271,7 @@ def attribute_name(made: Any, expr: Expression) -> str:
     ):
         if piece in low:
             return piece
-    words = re.findall(r"[A-Z][a-z0-9]{2,}", name)
+    words = re.findall(r"(?:[A-Z][a-z])?[A-Z][a-z0-9]{2,}", name)
     snake = "_".join(words).lower() if "".join(words) == name else low
     return snake if snake.isidentifier() and not keyword.iskeyword(snake) else "added"
 

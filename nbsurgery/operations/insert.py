@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import nn
 
 from .. import rewrite
+from ..children import InsertChild
 from ..draft import (
     Draft,
     call_in_scope,
@@ -18,7 +20,7 @@ from ..draft import (
     ordinal,
     overwrites,
 )  # fmt: skip
-from ..edits import Assign, InsertChild, NewModule
+from ..edits import Assign, NewModule
 from ..errors import StepError, an
 from ..expression import Expression, parse, stateless_source
 from ..graph import Node, Ref, Scope
@@ -88,10 +90,11 @@ class Insert(Operation):
         where = before if after is None else after
         targets = resolve(draft, where)
         nodes = [n for t in targets for n in t.nodes]
+        many = max(Counter(n.scope for n in nodes).values(), default=0) > 1
         for node in nodes:
             if node.kind == "output" and after is not None:
                 raise StepError("nothing comes after the output; insert before it")
-            place(draft, step, draft.node(node.id), text, before=after is None)
+            place(draft, step, draft.node(node.id), text, before=after is None, many=many)
         _say_once(draft, step, [draft.node(n.id) for n in nodes], text, after is None)
         return len(nodes)
 
@@ -152,8 +155,13 @@ def _between_two(draft: Draft, step: int, first: Node, second: Node, text: Any) 
     _rewire(draft, step, draft.scope_of(second), second, expr, made, True, sources[0])
 
 
-def place(draft: Draft, step: int, node: Node, text: Any, *, before: bool) -> None:
-    """One insertion, in the smallest form that keeps every key of every kept weight."""
+def place(
+    draft: Draft, step: int, node: Node, text: Any, *, before: bool, many: bool = False
+) -> None:
+    """One insertion, in the smallest form that keeps every key of every kept weight.
+
+    Where it is one of `many`, a new child of a container is called after its neighbour.
+    """
     scope = draft.scope_of(node)
     old = draft.module(node.target) if node.kind == "module" else None
     expr, made = new_module(draft, text, old)
@@ -165,7 +173,7 @@ def place(draft: Draft, step: int, node: Node, text: Any, *, before: bool) -> No
         if not apart and _joined(draft, step, node, expr, made, old, before):
             return
         if draft.is_sequential(scope) and _into_container(
-            draft, step, scope, node, expr, made, before
+            draft, step, scope, node, expr, made, before, many
         ):
             return
     _rewire(draft, step, scope, node, expr, made, before)
@@ -245,14 +253,16 @@ def _into_container(
     expr: Expression,
     made: nn.Module,
     before: bool,
+    many: bool,
 ) -> bool:
     """Into a plain ``nn.Sequential``: a new child with a name of its own."""
-    if expr.whole_old or "old" in expr.free:
+    if expr.whole_old:
         return False
     parent, _, anchor = node.target.rpartition(".")
     if parent != scope.path:
         return False
-    attr = draft.attribute(scope, attribute_name(made, expr))
+    wanted = attribute_name(made, expr)
+    attr = draft.attribute(scope, f"{wanted}_{anchor}" if many else wanted)
     taken = set(draft.module(scope.path)._modules) | {
         e.name for e in draft.edits if isinstance(e, InsertChild) and e.path == scope.path
     }

@@ -52,6 +52,7 @@ class PassThrough(Edit):
         kind: The module's class, to name this one where it is not the plain one.
     """
 
+    replaces = True
     path: str
     given: tuple[str, ...] = ("x",)
     carried: tuple[str | None, ...] = ("x",)

@@ -12,7 +12,8 @@ import torchvision
 from torch import nn
 
 from nbsurgery.emit.expressions import quoted
-from nbsurgery.emit.names import Imports, identifier, import_block, is_name, singular
+from nbsurgery.emit.names import Imports, identifier, import_block, is_name
+from nbsurgery.paths import singular
 from nbsurgery.errors import EmissionError
 
 
