@@ -19,10 +19,14 @@ class Keeps:
         lines: The statements of forward; what is put into a dictionary is read from it there.
     """
 
-    def __init__(self, w: Writer, lines: list[str], arg: str, copy: bool, rerun: bool):
+    def __init__(
+        self, w: Writer, lines: list[str], arg: str, copy: bool, rerun: bool, numbered: bool
+    ):
         self.w, self.lines, self.arg, self.copy, self.rerun = w, lines, arg, copy, rerun
         self.dead = self._dead() if copy else []
-        self.picked = {name: found for name in w.used if (found := self._picked(name))}
+        self.picked: dict[str, list[str]] = {}
+        if copy and not numbered:
+            self.picked = {name: found for name in w.used if (found := self._picked(name))}
         self.later: list[str] = []
 
     def take(self, name: str, whole: bool) -> list[str]:
@@ -66,7 +70,7 @@ class Keeps:
         are not carried along; the text then reads them there.
         """
         w, container = self.w, getattr(self.w.module, name, None)
-        if not self.copy or type(container) not in (nn.Sequential, nn.ModuleList):
+        if type(container) not in (nn.Sequential, nn.ModuleList):
             return []
         parts = [path.split(".")[1:2] for path in w.used[name]]
         numbers = {number(container, p[0]) if p else None for p in parts}

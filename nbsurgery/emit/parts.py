@@ -97,7 +97,7 @@ class _Writer:
                 self.place.need(*chain.imports)
                 return chain.text
         name = self.class_name(scope)
-        with renumbered(self.shifted()):
+        with renumbered(self.shifted(scope)):
             printed = print_class(
                 part.graph, scope, module, name=name, arg=arg,
                 doc=f"{scope.type}, {self.piece.doc}.", new=new, allow_specialised=True,
@@ -108,14 +108,17 @@ class _Writer:
             self.classes.append(printed.text)
         return f"{name}({here})"
 
-    def shifted(self) -> dict[int, list[str]]:
-        """Containers run child by child that begin behind their first one: numbers mean others there."""
+    def shifted(self, printed: Scope) -> dict[int, list[str]]:
+        """Containers that begin behind their first child: numbers mean others there.
+
+        They are run child by child, or by the class that is printed.
+        """
         found = {}
-        for scope in self.piece.part.opened.values():
+        for scope in (*self.piece.part.opened.values(), printed):
             module = self.place.model.get_submodule(scope.path)
             below = len(scope.path) + 1 if scope.path else 0
-            first = next(n.target for n in scope.nodes if n.kind == "module")
-            if first[below:].partition(".")[0] != next(iter(module._modules)):
+            names = [n.target[below:].partition(".")[0] for n in scope.nodes if n.kind == "module"]
+            if isinstance(module, nn.Sequential) and next(iter(module._modules)) not in names:
                 found[id(module)] = []
         return found
 

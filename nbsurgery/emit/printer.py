@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import re
 import types
 from collections.abc import Collection, Mapping
@@ -66,6 +67,7 @@ def print_class(
     settled: set[int] | None = None,
     keep: Collection[str] = (),
     rerun: bool = False,
+    numbered: bool = False,
 ) -> Printed:
     """Print the forward of one scope, edited or not, as a class.
 
@@ -87,6 +89,7 @@ def print_class(
         settled: Decisions that other classes of a divided model guard; this one's are added.
         keep: Further attributes of the old module that a copy takes along.
         rerun: A second run makes the class of what the first has made.
+        numbered: Other statements may reach items of a list by number: they keep theirs.
 
     Raises:
         EmissionError: The scope has no text that would be right; the message names it and says why.
@@ -120,7 +123,9 @@ def print_class(
         apart |= body.early
     if settled is not None:
         settled |= found
-    return _Class(body.w, signature, lines, name, arg, doc, new, form, keep, rerun).printed()
+    return _Class(
+        body.w, signature, lines, name, arg, doc, new, form, keep, rerun, numbered
+    ).printed()
 
 
 class _Body:
@@ -543,13 +548,15 @@ _PLAIN_RESULTS = ("add", "iadd", "view", "reshape", "permute", "transpose", "mul
 class _Class:
     """The class around the statements."""
 
-    def __init__(self, w: Writer, signature, lines, name, arg, doc, new, form, keep, rerun):
+    def __init__(
+        self, w: Writer, signature, lines, name, arg, doc, new, form, keep, rerun, numbered
+    ):
         self.w, self.signature, self.lines, self.keep = w, signature, lines, keep
         self.name, self.arg, self.doc, self.new, self.form = name, arg, doc, new, form
         self.is_container = isinstance(w.module, nn.Sequential) and any(
             k.isdigit() for k in (*w.used, *new)
         )
-        self.keeps = Keeps(w, lines, arg, form == "copy", rerun)
+        self.keeps = Keeps(w, lines, arg, form == "copy", rerun, numbered)
 
     def printed(self) -> Printed:
         w, keeps = self.w, ()
@@ -591,12 +598,8 @@ class _Class:
             part = f"*{arg}" if count == len(module) and not named else f"*list({arg})[:{count}]"
             lines[0] = f"super().__init__({part})"
             if moved(module):  # by name: a number means another child by now
-                names = ", ".join(quoted(k) for k in sorted(filter(str.isdigit, used), key=int))
                 lines[0] = "super().__init__()"
-                lines += [
-                    f"for name in ({names},):" if "," not in names else f"for name in ({names}):"
-                ]
-                lines += [f"    self.add_module(name, {arg}.get_submodule(name))"]
+                lines += self._children_by_name(used)
             used = {k: v for k, v in used.items() if not k.isdigit()}
         order = [*vars(module), *module._parameters, *module._buffers, *module._modules]
         rank = {name: i for i, name in enumerate(order)}
@@ -608,12 +611,29 @@ class _Class:
         for name, text in self.new.items():
             if "." in name:
                 continue  # an item of a list: made with the list
+            if self.is_container and name.isdigit() and moved(module):
+                continue  # made in its turn
             own = f"self[{name}]" if self.is_container and name.isdigit() else f"self.{name}"
             if name.isidentifier() or self.is_container and name.isdigit():
                 lines.append(f"{own} = {text}")
             else:
                 lines.append(f"self.add_module({quoted(name)}, {text})")
         return lines, tuple(keeps)
+
+    def _children_by_name(self, used: Collection[str]) -> list[str]:
+        """The children of a container in their order, the new ones among them."""
+        names = sorted({n for n in (*used, *self.new) if n.isdigit()}, key=int)
+        lines: list[str] = []
+        for made, run in itertools.groupby(names, key=self.new.__contains__):
+            if made:
+                lines += [f"self.add_module({quoted(n)}, {self.new[n]})" for n in run]
+                continue
+            listed = ", ".join(map(quoted, run))
+            lines += [
+                f"for name in ({listed}{'' if ',' in listed else ','}):",
+                f"    self.add_module(name, {self.arg}.get_submodule(name))",
+            ]
+        return lines
 
     def _read_by_callers(self) -> set[str]:
         """Attributes of the module that the forward around it reads (``layer.attention_type``)."""

@@ -263,7 +263,7 @@ def _class(draft: Draft, rewire: Rewire, arg: str, name: str, classes: str) -> _
                 piece = print_class(
                     draft.graph, scope, module, name=name, arg=arg, doc=doc, new=new,
                     names=rewire.names, allow_specialised=attempt == "guarded", base=draft.base,
-                    keep=_set_again(draft, scope.path), rerun=True,
+                    keep=_set_again(draft, scope.path), numbered=True,
                 )  # fmt: skip
             written = _Written(piece.imports, piece.text, attempt == "spliced")
         except EmissionError as error:

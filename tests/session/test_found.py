@@ -194,10 +194,10 @@ def test_a_frozen_parameter_that_goes_leaves_no_code():
 
 
 def test_picked_layers_are_found_in_a_second_run():
-    """The dictionary of what is kept answers where the list did."""
+    """The list of what is kept answers by the same numbers."""
     session = Session(Gated().eval(), (torch.randn(2, 4),), namespace={})
     session.do("connect", {"source": {"call": "x"}, "into": {"call": "layers.2"}, "how": "replace"})
-    assert "ModuleDict" in session.code
+    assert "nn.ModuleList([nn.Identity()" in session.code
     _twice(session)
 
 
@@ -644,3 +644,44 @@ def test_an_edit_inside_a_block_that_is_called_twice_is_refused():
     with pytest.raises(EmissionError, match="is called 2 times, and its class serves every call"):
         session.do("replace", {"where": {"call": "block.relu"}, "new": "nn.GELU()"})
     assert session.code == before and not session.recipe
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.gamma = nn.Linear(4, 4), nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        return self.linear(x) * self.gamma.reshape(1, -1)
+
+
+class Staged(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stages = nn.ModuleList(Scaled() for _ in range(3))
+
+    def forward(self, x):
+        for stage in self.stages:
+            x = stage(x)
+        return x
+
+
+def test_a_list_of_which_a_tap_keeps_the_end_answers_by_number():
+    """The freeze before it stands in the second run, too."""
+    session = Session(Staged().eval(), (torch.randn(2, 4),), {}, namespace={})
+    session.do("tap", {"nodes": {"stages.2.reshape": "gamma"}})
+    session.do("freeze", {"where": "stages.2.gamma"})
+    assert sorted(session.build().state_dict()) == ["stages.2.gamma"], session.code
+    assert session.verify().ok, session.report
+
+
+def test_a_start_before_a_skip_in_one_sequence_keeps_what_runs():
+    """The class of the sequence takes nothing that runs no more; a second run stops with the reason."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(4)))
+    session = Session(model.eval(), (torch.randn(2, 4),), {}, namespace={})
+    session.do("connect", {"source": "2.0", "into": "3.1", "how": "add"})
+    session.do("start", {"at": "1.1"})
+    keys = {k.partition(".")[0] for k in session.build().state_dict()}
+    assert keys == {"2", "3"}, session.code
+    assert session.verify().ok, session.report
