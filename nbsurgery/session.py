@@ -372,26 +372,35 @@ class Session:
         )  # fmt: skip
         args, kwargs = self._adapted(draft)
         after = _annotated(verify.after(built, args, kwargs), built.model)
-        report = verify.check(
-            self.base, self.original, built, after, None if draft.division else draft.graph, args, kwargs,
-            tuple(draft.claims.values()), original_args=self._example[0],
-            original_kwargs=self._example[1],
+        state = State(steps, outcomes, draft, code, built, after, verify.Report())
+        return dataclasses.replace(state, report=verify.check(self._subject(state, args, kwargs)))
+
+    def _subject(self, state: State, args: tuple, kwargs: Mapping[str, Any]) -> verify.Subject:
+        """What the checks look at: the steps as they are, with the example that the model now takes."""
+        draft, after = state.draft, state.after
+        return verify.Subject(
+            self.base, self.original, state.built,
+            after if isinstance(after, tuple) else (after,),
+            None if draft.division else draft.graph,
+            args, kwargs, tuple(draft.claims.values()), *self._example,
+            entering=functools.partial(self._entering, draft) if self._begins(draft) else None,
         )  # fmt: skip
-        return State(steps, outcomes, draft, code, built, after, report)
 
     def _results(self, draft: Draft) -> tuple[str, ...] | None:
         """The names under which the text leaves what it makes; ``None``: the person's own."""
         names = tuple(p.variable for p in draft.pieces() if p.variable)
         return names or self._style.results(self.variable)
 
-    def _adapted(self, draft: Draft) -> tuple[tuple, dict]:
-        """The example for the edited model: an edit may have changed the width of an input."""
-        args, kwargs = self._example
-        if (
-            draft.division is not None
-            and draft.pieces()[0].part.partial[""].inputs != self.base.root.inputs
-        ):
-            return self._entering(draft), {}
+    def _adapted(self, draft: Draft, example: tuple | None = None) -> tuple[tuple, dict]:
+        """An example for the edited model: an edit may have changed the width of an input.
+
+        Args:
+            draft: The edited model.
+            example: One for the original; the session's own by default.
+        """
+        args, kwargs = example or self._example
+        if self._begins(draft):
+            return self._entering(draft, args, kwargs), {}
         if not draft.inputs:
             return args, dict(kwargs)
         names = [n.target for n in self.base.root.inputs]
@@ -405,6 +414,11 @@ class Session:
             k: _resized(v, *draft.inputs[k]) if k in draft.inputs else v for k, v in kwargs.items()
         }
         return args, kwargs
+
+    def _begins(self, draft: Draft) -> bool:
+        """Whether the model begins inside, where the person's input does not enter."""
+        divided = draft.division is not None
+        return divided and draft.pieces()[0].part.partial[""].inputs != self.base.root.inputs
 
     def _sizes(self, steps, outcomes, draft: Draft) -> dict[str, tuple[int, ...]]:
         """The shapes that the text names, where steps changed them: of a run of the edited model."""
@@ -424,8 +438,8 @@ class Session:
             if shape is not None and shape != draft.graph.by_id[id].shape
         }
 
-    def _replayed(self, draft: Draft, graph: Graph, **options: Any) -> Any:
-        """A graph evaluated with the whole model as the steps leave it."""
+    def _replayed(self, draft: Draft, graph: Graph, example: tuple | None = None, **options) -> Any:
+        """A graph evaluated with the whole model as the steps leave it, on its example or another."""
         whole = dataclasses.replace(draft, division=None)
         if draft.edits or draft.rewires:
             code = emit(whole, self.variable)
@@ -436,7 +450,7 @@ class Session:
             model = verify.structural_copy(self.original)
         try:
             with still(), torch.no_grad():
-                return replay(graph, model, *cloned(self._adapted(whole)), **options)
+                return replay(graph, model, *cloned(self._adapted(whole, example)), **options)
         except SurgeryError:
             raise
         except Exception as error:  # whatever the edited layers raise
@@ -444,12 +458,12 @@ class Session:
                 f"what enters the model now cannot be computed: {explain(error, (model,))}"
             ) from error
 
-    def _entering(self, draft: Draft) -> tuple:
-        """What crosses into a model that begins inside: the values of the original's run."""
+    def _entering(self, draft: Draft, args: tuple, kwargs: Mapping[str, Any]) -> tuple:
+        """What crosses into a model that begins inside, when the original gets these arguments."""
         part = draft.pieces()[0].part
         taken = [part.taken.get(n.id, n.id) for n in part.partial[""].inputs]
         leading, ids = regions.leading(draft.graph, part.first)
-        crossing = self._replayed(draft, leading)
+        crossing = self._replayed(draft, leading, (args, kwargs))
         values = dict(zip(ids, crossing if len(ids) > 1 else (crossing,), strict=True))
         return tuple(
             tuple(values[i] for i in t) if isinstance(t, tuple) else values[t] for t in taken
@@ -811,14 +825,7 @@ class Session:
         if state.built is None:
             return state.report
         args, kwargs = self._adapted(state.draft)
-        return (
-            yield from verify.full_by_steps(
-                self.base, self.original, state.built, state.after,
-                None if state.draft.division else state.draft.graph,
-                args, kwargs, tuple(state.draft.claims.values()),
-                original_args=self._example[0], original_kwargs=self._example[1],
-            )
-        )  # fmt: skip
+        return (yield from verify.full_by_steps(self._subject(state, args, kwargs)))
 
     def save(self, path: str | Path) -> None:
         """Write the recipe as JSON."""

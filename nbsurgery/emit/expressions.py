@@ -74,6 +74,7 @@ class Writer:
         handed_on: The reads of parameters (in the author's tree) that the text hands on by name.
         read_by_name: The names of those parameters.
         carried: The reads of a dtype that the text does again where the author gave it on.
+        assumed: What was decided on values in front of where the text begins, in words.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class Writer:
         self.read_by_name: set[str] = set()
         self.parameters: tuple[str, ...] = ()
         self.carried: set[str] = set()
+        self.assumed: dict[str, None] = {}
         self._owners: dict[str, tuple[str, nn.Module, dict]] = {}
         self.load(scope.nodes)
 

@@ -14,6 +14,7 @@ from typing import Any
 from torch import nn
 
 from .. import source
+from ..draft import conjoined
 from ..errors import EmissionError
 from ..graph import Graph, Node, Ref, Scope, map_refs
 from ..paths import children, moved, singular
@@ -123,6 +124,8 @@ def print_class(
         apart |= body.early
     if settled is not None:
         settled |= found
+    if doc and body.w.assumed:
+        doc += f" Holds where {conjoined(list(body.w.assumed))}."
     return _Class(
         body.w, signature, lines, name, arg, doc, new, form, keep, rerun, numbered
     ).printed()

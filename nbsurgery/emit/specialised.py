@@ -31,6 +31,7 @@ _REVERSED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }  # fmt: skip
 _REVERSED |= {after: before for before, after in _REVERSED.items()}
 GUARD = "guard"
+_SAID = 60  # characters of a decision that a docstring tells
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,11 @@ def guarded(writer: Writer, allowed: bool, settled: Container[int] = ()) -> set[
             training.add(decision.node)
         try:
             _insert(writer, decision, number)
+        except _LeftOut:
+            if number not in settled and not _may_assume(writer, decision):
+                raise
+            if number not in settled:
+                writer.assumed.setdefault(f"`{_held(decision, _SAID)}`")
         except EmissionError:
             if number not in settled:
                 raise
@@ -113,6 +119,18 @@ def guarded(writer: Writer, allowed: bool, settled: Container[int] = ()) -> set[
     for number, decision in enumerate(lengths, len(writer.base.specialisations)):
         _insert(writer, decision, number)
     return found
+
+
+class _LeftOut(EmissionError):
+    """What a decision was made on is not there any more."""
+
+
+def _may_assume(writer: Writer, decision: Specialisation) -> bool:
+    """Whether the text may take for given what was decided on a value in front of where it begins.
+
+    Whoever calls it hands in what was made of that decision. A mode is no such value: it changes.
+    """
+    return _at_border(writer, "begins") and decision.kind not in ("training", "constant")
 
 
 def _opened_scopes(writer: Writer) -> set[str]:
@@ -494,10 +512,11 @@ def _insert(writer: Writer, decision: Specialisation, number: int) -> None:
         plain = made.kind in ("function", "method") and not made.writes
         asked = decision.kind == "none" and plain  # the call, and what it is given
         if not (made.glue or made.kind == "parameter" or asked) or _went(writer, made):
-            raise writer.refuse(
+            why = writer.refuse(
                 f"the run decided `{decision.expression}` at {decision.source} on a value that "
                 "the edit leaves out"
             )
+            raise _LeftOut(str(why))
         todo += made.refs
         args, kwargs = map_refs(
             (made.args, dict(made.kwargs)), lambda ref: Ref(_opened(writer, ref.id, present))

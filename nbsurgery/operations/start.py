@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..claims import SameOutput
-from ..draft import Draft, Piece, batch_of, camel, shape_text
+from ..draft import Draft, Piece, batch_of, camel, conjoined, shape_text
 from ..errors import StepError
 from ..graph import Node
 from ..regions import Border, border, part
@@ -74,13 +74,13 @@ def begun(draft: Draft, id: str) -> tuple[Piece, ...]:
     ]  # fmt: skip
     batch, name = batch_of(draft.base), call_name(draft.graph, node.id)
     inputs = [
-        f"`{n.target}` {shape_text(draft.shape(n), batch)}"
+        f"`{n.target}`" + (f" {shape_text(draft.shape(n), batch)}" if draft.shape(n) else "")
         if n.id not in made.taken
         else " and ".join(shape_text(draft.shape(draft.node(i)), batch) for i in made.taken[n.id])
         + " in a tuple"
         for n in made.partial[""].inputs
     ]
-    comment = f"start at {name}: takes {' and '.join(inputs)}" + (
+    comment = f"start at {name}: takes {conjoined(inputs)}" + (
         f"; {lost:,} parameters before it go" if lost else ""
     )
     suffix, doc = f"From{camel(name)}", f"from `{name}` on"

@@ -4,6 +4,7 @@ from .copy import structural_copy
 from .execute import Built, execute
 from .failure import explain
 from .report import Fact, Finding, Report
+from .subject import Subject
 from .verify import Progress, after, check, finished, full, full_by_steps
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Finding",
     "Progress",
     "Report",
+    "Subject",
     "after",
     "check",
     "execute",

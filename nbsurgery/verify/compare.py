@@ -104,6 +104,19 @@ def mapped(
     return other(value)
 
 
+def changed(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
+    """The same structure with every tensor changed, also those that an object such as a cache holds."""
+
+    def inside(leaf: Any) -> Any:
+        held = tensors(leaf) if children(leaf) else []
+        try:
+            return copy.deepcopy(leaf, {id(t): change(t) for t in held}) if held else leaf
+        except Exception:  # noqa: BLE001  it cannot be copied: it stays as it is
+            return leaf
+
+    return mapped(value, change, inside)
+
+
 def cloned(value: Any) -> Any:
     """The same structure with every tensor cloned, and plain objects that a run could fill copied."""
     return mapped(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,27 +23,39 @@ class Subject:
 
     Attributes:
         before: Graph of the original's run.
-        original: The model before the edit; read only, runs happen on a copy.
-        built: What the text made.
-        after: Graph of the edited model's run, one per module of a split, empty where there is none.
-        edited: The draft's edited graph, for the oracle.
-        args, kwargs: What the edited model is called with.
-        original_args, original_kwargs: What the original is called with.
+        original: The model before the edit; read only, runs happen on structural copies.
+        built: What `execute` made of the emitted text.
+        after: Graph of the built model's run, one per module of a split; without one, checks that need
+            it are left out.
+        edited: The draft's edited graph, for the oracle; ``None`` leaves the oracle out.
+        args, kwargs: The example, as the edited model takes it.
         claims: What the operations promise.
-        context: What else the full report needs: the notebook's names, how to build again.
+        original_args, original_kwargs: The example as the original takes it; ``None``: the same one.
+        entering: For a model that begins inside: gives what crosses into it when the original gets
+            ``(args, kwargs)``.
     """
 
     before: Graph
     original: nn.Module
     built: Built
-    after: tuple[Graph, ...]
-    edited: Graph | None
-    args: tuple
-    kwargs: Mapping[str, Any]
-    original_args: tuple
-    original_kwargs: Mapping[str, Any]
-    claims: tuple[Claim, ...]
-    context: Mapping[str, Any] = field(default_factory=dict)
+    after: tuple[Graph, ...] = ()
+    edited: Graph | None = None
+    args: tuple = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    original_args: tuple | None = None
+    original_kwargs: Mapping[str, Any] | None = None
+    entering: Callable[[tuple, Mapping[str, Any]], tuple] | None = None
+
+    def __post_init__(self) -> None:
+        if self.original_args is None:
+            self.original_args = self.args
+        if self.original_kwargs is None:
+            self.original_kwargs = self.kwargs
+
+    def anew(self) -> Subject:
+        """The same edit with no run made yet."""
+        return dataclasses.replace(self)
 
     # --- runs ------------------------------------------------------------------------------------
 

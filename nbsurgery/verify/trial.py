@@ -27,10 +27,16 @@ def trial(
         needed: Whether the edited model has to run there; ``False`` where an edit may well fix a size.
     """
     theirs = change((subject.original_args, subject.original_kwargs))
-    mine = change((subject.args, subject.kwargs))
+    if subject.entering is None:
+        mine = change((subject.args, subject.kwargs))
     original = runs.run((structural_copy(subject.original),), *theirs)
     if original.error is not None:
         return  # the original does not allow it either
+    if subject.entering is not None:
+        try:
+            mine = subject.entering(*theirs), {}
+        except SurgeryError:
+            return  # what would enter is not known: the original takes another way there
     parts = tuple(map(structural_copy, subject.built.modules))
     run = runs.run(parts, *mine)
     if run.error is not None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
-
-from torch import nn
 
 from nbsurgery.capture import capture
 
-from ..claims import Claim
 from ..errors import CaptureError, ModelFailed
 from ..graph import Graph
 from . import runs
@@ -33,89 +30,29 @@ class Progress(NamedTuple):
 Checking = Generator[Progress, None, Report]
 
 
-def check(
-    before: Graph,
-    original: nn.Module,
-    built: Built,
-    after: Graph | Iterable[Graph] | None = None,
-    edited: Graph | None = None,
-    args: tuple = (),
-    kwargs: Mapping[str, Any] | None = None,
-    claims: Iterable[Claim] = (),
-    *,
-    original_args: tuple | None = None,
-    original_kwargs: Mapping[str, Any] | None = None,
-) -> Report:
+def check(subject: Subject) -> Report:
     """Check everything about an edit that can be checked at once.
-
-    Args:
-        before: The graph of the original's run.
-        original: The model before the edit. It is only read: runs happen on structural copies.
-        built: What `execute` made of the emitted text.
-        after: The graph of the built model's run; one per module of a split; ``None`` leaves out what
-            needs it.
-        edited: The draft's edited graph, for the oracle; ``None`` leaves the oracle out.
-        args, kwargs: The example, as the edited model takes it.
-        claims: What the operations promise; a mapping from steps to claims will do.
-        original_args, original_kwargs: The example as the original takes it, where that differs.
-
-    Returns:
-        The report.
 
     Raises:
         ShapeError: The edited model cannot run on the example; the message names the node and the
             shapes that met there.
         StepError: It fails for another reason.
     """
-    subject = _subject(
-        before, original, built, after, edited, args, kwargs, claims, original_args, original_kwargs
-    )
-    return Report.of(item for one in IMMEDIATE for item in _guarded(one, subject))
+    return Report.of(item for one in IMMEDIATE for item in _guarded(one, _running(subject)))
 
 
-def full(
-    before: Graph,
-    original: nn.Module,
-    built: Built,
-    after: Graph | Iterable[Graph] | None = None,
-    edited: Graph | None = None,
-    args: tuple = (),
-    kwargs: Mapping[str, Any] | None = None,
-    claims: Iterable[Claim] = (),
-    *,
-    original_args: tuple | None = None,
-    original_kwargs: Mapping[str, Any] | None = None,
-) -> Report:
+def full(subject: Subject) -> Report:
     """The immediate report and everything that needs more runs.
 
     Another batch size and, where the original allows it, another image size or sequence length; train
     mode with a backward pass; bfloat16; deepcopy and pickle; ``torch.export``. A check is left out
     where the original fails it too. Beside activations it needs the gradients of one copy, and one copy
-    of the weights in bfloat16, one after the other. The arguments are those of `check`.
-
-    Returns:
-        The report.
+    of the weights in bfloat16, one after the other. It raises what `check` raises.
     """
-    steps = full_by_steps(
-        before, original, built, after, edited, args, kwargs, claims,
-        original_args=original_args, original_kwargs=original_kwargs,
-    )  # fmt: skip
-    return finished(steps)
+    return finished(full_by_steps(subject))
 
 
-def full_by_steps(
-    before: Graph,
-    original: nn.Module,
-    built: Built,
-    after: Graph | Iterable[Graph] | None = None,
-    edited: Graph | None = None,
-    args: tuple = (),
-    kwargs: Mapping[str, Any] | None = None,
-    claims: Iterable[Claim] = (),
-    *,
-    original_args: tuple | None = None,
-    original_kwargs: Mapping[str, Any] | None = None,
-) -> Checking:
+def full_by_steps(subject: Subject) -> Checking:
     """The same as `full`, one check at a time, so that something else can be done in between.
 
     Between two checks nothing of them is in force: random state, modes and hooks are the person's. When
@@ -125,17 +62,15 @@ def full_by_steps(
         A `Progress` before each check; the report is what the generator returns.
     """
     groups = (("what every step checks", IMMEDIATE), *((_name(one), (one,)) for one in FULL))
+    models = (subject.original, *subject.built.modules)
     while True:
-        state, found, subject = runs.versions((original, *built.modules)), [], None
+        state, found, now = runs.versions(models), [], None
         for number, (name, checks) in enumerate(groups, 1):
             yield Progress(name, number, len(groups), any(one in HOLDING for one in checks))
-            if runs.versions((original, *built.modules)) != state:
+            if runs.versions(models) != state:
                 break
-            subject = subject or _subject(
-                before, original, built, after, edited, args, kwargs, claims, original_args,
-                original_kwargs,
-            )  # fmt: skip
-            found += [item for one in checks for item in _guarded(one, subject)]
+            now = now or _running(subject.anew())
+            found += [item for one in checks for item in _guarded(one, now)]
         else:
             return Report.of(found)
 
@@ -189,22 +124,8 @@ def _so_far(parts, args: tuple, kwargs: dict) -> Graph | None:
     return None
 
 
-def _subject(
-    before, original, built, after, edited, args, kwargs, claims, original_args, original_kwargs
-) -> Subject:
-    kwargs = dict(kwargs or {})
-    subject = Subject(
-        before=before,
-        original=original,
-        built=built,
-        after=() if after is None else (after,) if isinstance(after, Graph) else tuple(after),
-        edited=edited,
-        args=tuple(args),
-        kwargs=kwargs,
-        original_args=tuple(args if original_args is None else original_args),
-        original_kwargs=kwargs if original_kwargs is None else dict(original_kwargs),
-        claims=tuple(_flat(claims)),
-    )
+def _running(subject: Subject) -> Subject:
+    """The subject, which runs on the example."""
     if subject.run.error is not None:
         raise explain(subject.run.error, subject.parts) from subject.run.error
     return subject
@@ -224,14 +145,3 @@ def _name(check: Callable) -> str:
     """What a check is called, from its file; one that is not the file's main one by what it looks at."""
     name = check.__module__.rpartition(".")[2].replace("_", " ")
     return name if check.__name__ == "check" else f"{name} of the {check.__name__}"
-
-
-def _flat(claims: Any) -> Iterable[Claim]:
-    if isinstance(claims, Claim):
-        yield claims
-    elif isinstance(claims, Mapping):
-        for item in claims.values():
-            yield from _flat(item)
-    elif claims is not None:
-        for item in claims:
-            yield from _flat(item)

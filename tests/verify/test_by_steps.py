@@ -21,7 +21,8 @@ def checking(model):
     x = torch.randn(2, 3)
     built = verify.execute("model[2] = torch.nn.Linear(4, 5)", model, namespace={"torch": torch})
     after = verify.after(built, (x,))
-    return verify.full_by_steps(capture(model, (x,)), model, built, after, None, (x,))
+    subject = verify.Subject(capture(model, (x,)), model, built, (after,), args=(x,))
+    return verify.full_by_steps(subject)
 
 
 def test_nothing_is_in_force_between_two_checks(model):

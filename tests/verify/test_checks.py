@@ -68,10 +68,11 @@ def examine(text, model, *args, claims=(), full=False, namespace=None, edited="p
     mine = args if own is None else own
     after = verify.after(built, mine)
     call = verify.full if full else verify.check
-    return call(
-        before, model, built, after, None if edited == "plan" else edited, mine, {}, claims,
-        original_args=args,
+    subject = verify.Subject(
+        before, model, built, after if isinstance(after, tuple) else (after,),
+        None if edited == "plan" else edited, mine, {}, tuple(claims), args,
     )  # fmt: skip
+    return call(subject)
 
 
 def said(report, severity):
@@ -589,7 +590,8 @@ def test_an_edit_that_changes_nothing_raises_no_alarm(make, x):
     graph = capture(model, (x,))
     built = verify.execute("model = model", model)
     after = verify.after(built, (x,))
-    report = verify.full(graph, model, built, after, graph, (x,), claims=[SameOutput()])
+    subject = verify.Subject(graph, model, built, (after,), graph, (x,), claims=(SameOutput(),))
+    report = verify.full(subject)
     assert [f for f in report.findings if f.severity != "ok"] == [], str(report)
     assert report.count("ok") > 9
 
@@ -652,7 +654,7 @@ def test_no_second_copy_of_the_weights(net):
     """Copies of a report share the memory of the original's parameters."""
     before = capture(net, (X,))
     built = verify.execute("model.bn = model.bn", net)
-    subject = verify.verify._subject(before, net, built, None, None, (X,), {}, (), None, None)
+    subject = verify.Subject(before, net, built, args=(X,))
     own = {p.data_ptr() for p in net.parameters()}
     for root in (*built.modules, *subject.parts):
         assert {p.data_ptr() for p in root.parameters()} == own
@@ -683,7 +685,7 @@ def test_statistics_of_nobody_move(net):
     net.train()
     mean = net.bn.running_mean.clone()
     built = verify.execute(IMPORTS + "model.fc = nn.Linear(4, 2)", net)
-    verify.full(capture(net, (X,)), net, built, None, None, (X,))
+    verify.full(verify.Subject(capture(net, (X,)), net, built, args=(X,)))
     assert torch.equal(net.bn.running_mean, mean)
     assert torch.equal(built.model.bn.running_mean, mean)
     assert all(p.grad is None for p in (*net.parameters(), *built.model.parameters()))

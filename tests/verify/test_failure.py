@@ -107,7 +107,7 @@ def test_the_report_raises_what_the_run_raised():
     model = Net()
     built = verify.execute("from torch import nn\nmodel.fc = nn.Linear(2, 2)", model)
     with pytest.raises(ShapeError, match="fc expects 2 features, gets 128") as caught:
-        verify.check(capture(model, (X,)), model, built, args=(X,))
+        verify.check(verify.Subject(capture(model, (X,)), model, built, args=(X,)))
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from .. import runs
-from ..compare import mapped
+from ..compare import changed
 from ..copy import structural_copy
 from ..failure import explain
 from ..report import Finding
@@ -41,7 +41,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _run(modules, args, kwargs):
     parts = tuple(structural_copy(m).to(torch.bfloat16) for m in modules)
-    args, kwargs = mapped((args, kwargs), _cast)
+    args, kwargs = changed((args, kwargs), _cast)
     return runs.run(parts, args, kwargs).error, parts
 
 

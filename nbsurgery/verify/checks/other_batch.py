@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..compare import mapped, tensors
+from ..compare import changed, tensors
 from ..report import Finding
 from ..subject import Subject
 from ..trial import trial
@@ -16,7 +16,8 @@ from ..trial import trial
 
 def check(subject: Subject) -> Iterator[Finding]:
     """One sample more, or three where there was one: rows of the example repeat."""
-    sizes = Counter(t.shape[0] for t in tensors((subject.args, subject.kwargs)) if t.dim() > 1)
+    given = tensors((subject.original_args, subject.original_kwargs))
+    sizes = Counter(t.shape[0] for t in given if t.dim() > 1)
     if not sizes:
         return
     old = sizes.most_common(1)[0][0]
@@ -27,4 +28,4 @@ def check(subject: Subject) -> Iterator[Finding]:
             return tensor
         return tensor.index_select(0, torch.arange(new, device=tensor.device) % old)
 
-    yield from trial(subject, f"batch size {new}", lambda example: mapped(example, change))
+    yield from trial(subject, f"batch size {new}", lambda example: changed(example, change))

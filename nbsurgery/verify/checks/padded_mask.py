@@ -29,7 +29,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _named(subject: Subject, names: list[str]) -> list[tuple[str, Any]]:
-    return [*zip(names, subject.args), *subject.kwargs.items()]
+    return [*zip(names, subject.original_args), *subject.original_kwargs.items()]
 
 
 def _full(name: str, value: Any) -> bool:
