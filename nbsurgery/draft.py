@@ -16,8 +16,9 @@ from torch import nn
 
 from . import rewrite
 from .children import InsertChild
-from .edits import Assign, Edit, NewModule, SetValue
+from .edits import Assign, Edit, NewModule, SetValue, by_attribute, listed
 from .errors import EmissionError, StepError
+from .expression import Expression, parse, with_values
 from .graph import Graph, Node, Ref, Scope
 from .regions import Part
 
@@ -411,12 +412,14 @@ class Draft:
                 self.set_scope(rewrite.bypassed(scope, node.id, node.refs[0]))
                 return True
         rewire = self.rewires.get(scope.key)
-        name = path.rpartition(".")[2]
+        name = path[len(scope.path) + 1 :] if scope.path else path
         if rewire is None or name not in rewire.new:
             return False
         new = {k: v for k, v in rewire.new.items() if k != name}
         self.rewires[scope.key] = dataclasses.replace(rewire, new=new)
-        self.set_scope(rewrite.bypassed(scope, node.id, node.refs[0]))
+        for call in [n.id for n in self.calls_of(path)]:
+            read = self.graph.by_id[call].refs[0]
+            self.set_scope(rewrite.bypassed(self.graph.scopes[scope.key], call, read))
         base = self.base.scopes.get(scope.key)
         if base is not None and base.nodes == self.graph.scopes[scope.key].nodes:
             del self.rewires[scope.key]
@@ -427,18 +430,28 @@ class Draft:
         child = self.graph.scopes[self.graph.by_id[call].child]
         opened = rewrite.inline(self.graph, scope, call)
         inner = self.rewires.pop(child.key, None)
-        for attr, made in (inner.new if inner else {}).items():
-            path = f"{child.path}.{attr}"
-            comment = f"{path}: {made.new.text}, new weights"
+        for attr, group in by_attribute(inner.new if inner else {}).items():
+            path, made = f"{child.path}.{attr}", next(iter(group.values()))
+            new = made.new if "" in group else self._listed(group)
+            comment = f"{path}: {new.text}, new weights"
             self.edits.append(
-                Assign(inner.steps[0], comment, path, made.new, {}, made.suffix, made.moded)
+                Assign(inner.steps[0], comment, path, new, {}, made.suffix, made.moded)
             )
         return opened
+
+    def _listed(self, group: Mapping[str, NewModule]) -> Expression:
+        """Several new modules as one list, with the numbers of what `old` is."""
+        values = {
+            name: new.new if new.old is None else with_values(new.new, self.module(new.old))
+            for name, new in group.items()
+        }
+        return parse(listed({name: new.text for name, new in values.items()}))
 
     def attribute(self, scope: Scope, wanted: str) -> str:
         """A name for a new attribute of the scope's module that nothing there has yet."""
         module = self.model.get_submodule(scope.path)
-        taken = {*dir(module), *self.rewires.get(scope.key, Rewire(scope.key)).new}
+        new = self.rewires.get(scope.key, Rewire(scope.key)).new
+        taken = {*dir(module), *(name.partition(".")[0] for name in new)}
         taken |= {e.name for e in self.edits if isinstance(e, InsertChild) and e.path == scope.path}
         return rewrite.unique_name(wanted, taken)
 
@@ -517,6 +530,28 @@ def describe(draft: Draft, node: Node) -> str:
     if node.calls > 1:
         return f"the {ordinal(*call_in_scope(draft, node))} call of `{local}`"
     return f"`{local}`"
+
+
+def describe_all(draft: Draft, nodes: Sequence[Node]) -> str:
+    """Several nodes of one scope: ``each of the three calls of `relu` ``, ```conv1` and `conv2` ``."""
+    first, scope = nodes[0], draft.base.scopes.get(nodes[0].scope)
+    modules = all(n.kind == "module" for n in nodes)
+    if modules and {n.target for n in nodes} == {first.target}:
+        every = call_in_scope(draft, first)[1] == len(nodes)
+        calls = f"{'the ' if every else ''}{number(len(nodes))} calls"
+        return f"each of {calls} of `{local_name(draft, first)}`"
+    if modules and len({n.target.rpartition(".")[0] for n in nodes}) == 1 and len(nodes) > 1:
+        home = local_name(draft, first).rpartition(".")[0]
+        every = len(draft.module(first.target.rpartition(".")[0])._modules)
+        if home and len({n.target for n in nodes}) == every == len(nodes):
+            return f"each of the {number(every)} modules in `{home}`"
+    kind = {(n.kind, n.type) for n in nodes}
+    same = [n for n in scope.nodes if {(n.kind, n.type)} == kind and not n.glue] if scope else []
+    if not modules and len(same) == len(nodes) > 1:
+        return f"each `{first.type}`"
+    if len(nodes) > 3:
+        return f"each of {number(len(nodes))} operations"
+    return conjoined([describe(draft, n) for n in nodes])
 
 
 def call_in_scope(draft: Draft, node: Node) -> tuple[int, int]:

@@ -292,6 +292,33 @@ class NewModule:
     zero: bool = False  # its weight starts at zero
 
 
+def by_attribute(new: Mapping[str, NewModule]) -> dict[str, dict[str, NewModule]]:
+    """New modules by their attribute; those of a list by their number in it, ``norms.3``."""
+    found: dict[str, dict[str, NewModule]] = {}
+    for name, module in new.items():
+        attr, _, item = name.partition(".")
+        found.setdefault(attr, {})[item] = module
+    return found
+
+
+def listed(texts: Mapping[str, str]) -> str:
+    """Modules by number as one container: ``nn.ModuleList(nn.LayerNorm(32) for _ in range(4))``.
+
+    Where numbers are left out, it is a dictionary.
+    """
+    names = sorted(texts, key=int)
+    whole = names == [str(i) for i in range(len(names))]
+    numbers = f"range({len(names)})" if whole else f"({', '.join(names)}{',' * (len(names) == 1)})"
+    same = {texts[n] for n in names}, {texts[n].replace(f"[{n}]", "[i]") for n in names}
+    alike = next(((*s, i) for s, i in zip(same, "_i") if len(s) == 1), ("", ""))
+    text, i = alike if len(names) > 1 else ("", "")
+    if whole:
+        items = f"{text} for {i} in {numbers}" if i else f"[{', '.join(texts[n] for n in names)}]"
+        return f"nn.ModuleList({items})"
+    items = f"str(i): {text} for i in {numbers}" if i else ""
+    return f"nn.ModuleDict({{{items or ', '.join(f'{quoted(n)}: {texts[n]}' for n in names)}}})"
+
+
 _WIDTH = 100  # names that fit in one line are said; others are found by a condition
 
 

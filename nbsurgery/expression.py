@@ -354,6 +354,16 @@ def printed(
     return "\n".join(line.decode() for line in lines)
 
 
+def with_values(expr: Expression, old: nn.Module) -> Expression:
+    """The text with the numbers of a module that only a step made: no code could read them."""
+
+    def value(attr: str) -> str | None:
+        found = getattr(old, attr, None)
+        return repr(found) if isinstance(found, (int, float, bool, str, tuple)) else None
+
+    return parse(printed(expr, "old", value))
+
+
 def moded(module: Any) -> bool:
     """Whether the mode (train or eval) changes what a new module computes."""
     if not isinstance(module, nn.Module):

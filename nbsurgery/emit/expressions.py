@@ -224,7 +224,7 @@ class Writer:
         if parts[0] in self.new:
             known = parts[0] in self.module._modules
             if not known or (len(parts) == 1 and not parts[0].isdigit()):
-                return "self." + inner
+                return self.new_one(inner)
         else:
             self.used.setdefault(parts[0], set()).add(inner)
         owner: Any = self.module
@@ -236,6 +236,14 @@ class Writer:
         for part in parts:
             text, owner = _step(text, owner, part)
         return text
+
+    def new_one(self, inner: str) -> str:
+        """How the text reaches a new module: ``self.dropout``, ``self.norms[3]``."""
+        attr, _, item = inner.partition(".")
+        if not item.isdigit():
+            return "self." + inner
+        keyed = self.new[attr].startswith("nn.ModuleDict(")
+        return f"self.{attr}[{quoted(item) if keyed else item}]"
 
     # ------------------------------------------------------------------ values
 

@@ -34,9 +34,16 @@ def fit(text: str, width: int = WIDTH) -> str:
             quoted = quoted != (marks % 2 == 1)
             continue
         code, remark = _remark(line)
-        broken = [code] if len(code) <= width else _statement(code, width)
+        short = len(code) <= width or _open(code)
+        broken = [code] if short else _statement(code, width)
         lines += [broken[0] + remark, *broken[1:]]
     return "\n".join(lines)
+
+
+def _open(code: str) -> bool:
+    """Whether a line is only the start of a statement: it is broken already."""
+    last = [(char, depth) for _, char, depth in _scan(code)][-1:]
+    return bool(last) and last[0][1] + (last[0][0] in _OPEN) > 0
 
 
 def _remark(line: str) -> tuple[str, str]:

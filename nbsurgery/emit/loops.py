@@ -28,13 +28,20 @@ def roll(lines: list[str], places: list[Any], find: Callable[[str], Any]) -> lis
     while i < len(lines):
         best = _longest(lines, places, i)
         if best is not None:
-            count, period, container, start, body = best
-            where = _slice(container, find(container), start, count)
-            if where is not None:
-                name = _loop_name(container, body)
+            count, period, containers, start, body = best
+            wheres = [_slice(c, find(c), start, count) for c in containers]
+            if None not in wheres:
+                names: list[str] = []
+                for container in containers:
+                    names.append(_loop_name(container, [*body, *names]))
                 indent = re.match(r"\s*", body[0])[0]
-                out.append(f"{indent}for {name} in {where}:")
-                out += ["    " + line.replace("\0", name) for line in body]
+                over = wheres[0] if len(wheres) == 1 else f"zip({', '.join(wheres)})"
+                out.append(f"{indent}for {', '.join(names)} in {over}:")
+                marks = {_mark(k): name for k, name in enumerate(names)}
+                for line in body:
+                    for mark, name in marks.items():
+                        line = line.replace(mark, name)
+                    out.append("    " + line)
                 i += count * period
                 continue
         out.append(lines[i])
@@ -42,7 +49,7 @@ def roll(lines: list[str], places: list[Any], find: Callable[[str], Any]) -> lis
     return out
 
 
-def _longest(lines, places, at: int) -> tuple[int, int, str, int, list[str]] | None:
+def _longest(lines, places, at: int) -> tuple[int, int, list[str], int, list[str]] | None:
     best = None
     for period in range(1, _LONGEST_BODY):
         first = lines[at : at + period]
@@ -54,24 +61,38 @@ def _longest(lines, places, at: int) -> tuple[int, int, str, int, list[str]] | N
             if len(indices) != 1:
                 continue
             start = indices.pop()
-
-            body = _blank(first, container, start)
+            second = "\n".join(lines[at + period : at + 2 * period])
+            together = [container] + [
+                other
+                for other in dict.fromkeys(match[1] for match in found)
+                if other != container
+                and {int(m[2]) for m in found if m[1] == other} == {start}
+                and f"{other}[{start + 1}]" in second
+            ]
+            body = _blank(first, together, start)
             count = 1
             while True:
                 block = lines[at + count * period : at + (count + 1) * period]
-                if len(block) < period or _blank(block, container, start + count) != body:
+                if len(block) < period or _blank(block, together, start + count) != body:
                     break
                 count += 1
             again = places[at : at + period] == places[at + period : at + 2 * period]
             enough = count >= 3 or (count == 2 and again and all(places[at : at + period]))
             if enough and (best is None or count * period > best[0] * best[1]):
-                best = (count, period, container, start, body)
+                best = (count, period, together, start, body)
     return best
 
 
-def _blank(block: list[str], container: str, index: int) -> list[str]:
-    text = re.escape(container) + rf"\[{index}\]"
-    return [re.sub(text, "\0", line) for line in block]
+def _blank(block: list[str], containers: list[str], index: int) -> list[str]:
+    """The lines with a mark for the item of each container at an index."""
+    for k, container in enumerate(containers):
+        text = re.escape(container) + rf"\[{index}\]"
+        block = [re.sub(text, _mark(k), line) for line in block]
+    return block
+
+
+def _mark(k: int) -> str:
+    return f"\0{k}\0"
 
 
 def _slice(text: str, container: Any, start: int, count: int) -> str | None:

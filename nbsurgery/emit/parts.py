@@ -89,7 +89,8 @@ class _Writer:
             new[name] = self.value(child.key, spelled(module, name, source))
         used = {n.target for n in scope.nodes if n.kind in ("module", "parameter")}
         for name, text in self.made.get(key, {}).items():
-            if (f"{scope.path}.{name}" if scope.path else name) in used:
+            path = f"{scope.path}.{name}" if scope.path else name
+            if any(target == path or target.startswith(f"{path}.") for target in used):
                 new[name] = text
         if key == "":
             chain = print_sequential(part.graph, scope, module, arg=here, new=new, base=self.base)

@@ -443,6 +443,9 @@ class _Body:
     def _container(self, text: str) -> Any:
         value: Any = self.w.module
         parts = text.split(".")[1:]
+        if parts[:1] and parts[0] in self.w.new:  # a list of new modules
+            inner = [self.w.below(n.target) or "" for n in self.w.nodes if n.kind == "module"]
+            return sorted({name for name in inner if name.startswith(f"{parts[0]}.")})
         for part in parts:
             value = getattr(value, part)
         if moved(value):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dataclasses
 import functools
 import inspect
+import re
 import sys
 import textwrap
 import types
@@ -17,9 +19,10 @@ from torch import nn
 from .. import rewrite, source
 from ..errors import EmissionError
 from ..graph import Frame, Graph, Node, Ref, Scope, iter_refs, map_refs
-from ..paths import quoted
+from ..paths import quoted, singular
 from . import format
 from .expressions import Writer
+from .names import RESERVED
 from .printer import Printed
 from .turns import (
     Turn,
@@ -50,7 +53,7 @@ class Change:
             `node` reads as its argument number `argument` does), ``"replace"`` (`node` is now a call
             of a new module), ``"remove"`` (`node` is now its first argument).
         node: The node of the base scope where it happens.
-        attributes: The new modules, in the order in which they are called.
+        attributes: What is called, in that order: ``self.dropout``, ``torch.tanh``.
         whole: For a replacement: whether all arguments of the old call go to the new module.
     """
 
@@ -93,17 +96,35 @@ def splice(
     found = changes(before, scope, set(new), writer)
     if not found:
         raise writer.refuse("nothing in it was changed")
-    methods: dict[tuple, _Method] = {}
+    try:
+        return _spliced(writer, before, found, name, doc, new, zipped=True)
+    except _Counted:
+        return _spliced(writer, before, found, name, doc, new, zipped=False)
+
+
+class _Counted(Exception):
+    """A loop that goes through new modules beside its own items must count as well."""
+
+
+def _spliced(
+    writer: Writer,
+    before: Scope,
+    found: list[Change],
+    name: str,
+    doc: str | None,
+    new: Mapping[str, str],
+    zipped: bool,
+) -> Printed:
+    module, methods = writer.module, {}
     skipped = _skip(writer, new, methods) if new else False
-    for change in found:
+    for same in _alike(found):
         try:
-            method, turns = _method_of(writer, change.node, methods)
-            method.apply(change, turns)
+            _apply(writer, same, methods, zipped)
         except EmissionError:
             joins = skipped or isinstance(module, _CONTAINERS)
-            if joins or len(found) > 1 or not _at_the_end(before, change):
+            if joins or len(found) > 1 or not _at_the_end(before, same[0]):
                 raise
-            return _around(writer, change, name, doc)
+            return _around(writer, same[0], name, doc)
     edited = [method for method in methods.values() if method.edits]
     texts = [method.text() for method in edited]
     head = [f"class {name}({writer.refer(type(module))}):"]
@@ -114,6 +135,89 @@ def splice(
         method.imports()
     _one_meaning(writer)
     return Printed(tuple(writer.imports.lines), "\n".join(head) + "\n" + body, ())
+
+
+def _alike(found: Sequence[Change]) -> list[list[Change]]:
+    """The changes, those together that do the same at one place of the text, in the order of the run."""
+    groups: dict[tuple, list[Change]] = {}
+    for change in found:
+        does = tuple(_ITEM.sub("", a) for a in change.attributes)
+        place = change.node.frames or change.node.id
+        key = (place, change.node.kind, change.kind, does, change.argument, change.whole)
+        groups.setdefault(key, []).append(change)
+    return list(groups.values())
+
+
+_ITEM = re.compile(r"\[.*\]$")
+
+
+def _apply(writer: Writer, same: list[Change], methods: dict, zipped: bool) -> None:
+    """Make the same change in all turns of a loop, or in some of them."""
+    order = [n.id for n in writer.nodes]
+    same.sort(key=lambda c: order.index(c.node.id))
+    first = same[0]
+    ran = _ran(writer, first.node)
+    every = len(same) == len(ran) > 1
+    if every and len({c.attributes for c in same}) == 1:
+        method, _ = _method_of(writer, first.node, methods, every=True)
+        method.apply(first, [])
+        return
+    made = [(c, *_method_of(writer, c.node, methods)) for c in same]
+    method, turns = made[0][1:]
+    loops = [t.loop for t in turns]
+    one = all(m is method and [t.loop for t in ts] == loops for _, m, ts in made)
+    if len(made) > 1 and one and len(loops) == 1:
+        numbers = tuple(ts[0].number for _, _, ts in made)
+        one_each = [c.attributes for c in same] == [
+            (_ITEM.sub(f"[{n}]", a),) for c, n in zip(same, numbers) for a in c.attributes
+        ]
+        if every and zipped and one_each and (item := method.beside(loops[0], first.attributes[0])):
+            method.apply(dataclasses.replace(first, attributes=(item,)), [])
+            return
+        attributes = _by_turn([c.attributes for c in same], numbers, method.index(loops[0]))
+        if attributes is not None:
+            changed = dataclasses.replace(first, attributes=attributes)
+            method.apply(changed, [] if every else [Turn(loops[0], numbers)])
+            return
+    for change, method, turns in made:
+        method.apply(change, turns)
+
+
+def _ran(writer: Writer, node: Node) -> list[Node]:
+    """All that the place of a node made: one for each turn of the loops around it."""
+    twin = is_item_of_twin(node, writer)
+    return [
+        n
+        for n in writer.nodes
+        if n.frames == node.frames
+        and n.kind == node.kind
+        and is_item_of_twin(n, writer) == twin
+        and (not twin or n.args[1:] == node.args[1:])
+    ]
+
+
+def _by_turn(
+    each: Sequence[tuple[str, ...]], numbers: Sequence[int], index: tuple[str, int]
+) -> tuple[str, ...] | None:
+    """What is called in every turn, with the turn's number in it: ``self.norms[i]``."""
+    name, start = index
+    name = f"{name} - {start}" if start else name
+    found = []
+    for texts in zip(*each, strict=True):
+        by_number = {
+            _ITEM.sub(f"[{name}]", t) for t, n in zip(texts, numbers) if t.endswith(f"[{n}]")
+        }
+        keyed = {
+            _ITEM.sub(f"[str({name})]", t) for t, n in zip(texts, numbers) if t.endswith(f'["{n}"]')
+        }
+        right = [t.endswith((f"[{n}]", f'["{n}"]')) for t, n in zip(texts, numbers)]
+        if len(set(texts)) == 1:
+            found.append(texts[0])
+        elif all(right) and len(by_number | keyed) == 1:
+            found.append((by_number | keyed).pop())
+        else:
+            return None
+    return tuple(found)
 
 
 def _at_the_end(before: Scope, change: Change) -> bool:
@@ -135,7 +239,7 @@ def _around(writer: Writer, change: Change, name: str, doc: str | None) -> Print
     given = ", ".join(p.name for p in parameters) if plain else "*args, **kwargs"
     value = f"super().forward({given})"
     for attribute in change.attributes:
-        value = f"self.{attribute}({value})"
+        value = f"{attribute}({value})"
     lines = [f"class {name}({writer.refer(cls)}):"]
     lines += [format.docstring(doc, "    "), ""] if doc else []
     signature = ", ".join(["self", *([given] if given else [])])
@@ -224,14 +328,35 @@ def changes(before: Scope, after: Scope, new: set[str], writer: Writer) -> list[
     found += [Change("remove", gone[id]) for id in gone if id in removed]
     dead = [node for id, node in gone.items() if id not in removed]
     _inside(dead, [c.node for c in found if c.kind in ("remove", "replace")], writer)
+    fed = _fed_in_every_turn(anchors, readers, writer)
     for id, (anchor, attributes) in anchors.items():
         if id not in readers:
             continue  # it only feeds a further new module
+        if id in fed:
+            found.append(_fed(old[anchor], attributes, readers[id], writer))
+            continue
         change = _insertion(before, old[anchor], attributes, readers[id], gone, writer)
         if change.kind == "insert" and _written_between(after, anchor, id):
             change = _fed(old[anchor], attributes, readers[id], writer)
         found.append(change)
     return found
+
+
+def _fed_in_every_turn(anchors: Mapping, readers: Mapping, writer: Writer) -> set[str]:
+    """What each turn of a loop puts on the way into one call: what came before it is another place."""
+
+    def whole(places: Mapping[str, Node]) -> set[str]:
+        found = set()
+        for node in places.values():
+            ran = _ran(writer, node)
+            mine = {id for id, other in places.items() if other in ran}
+            if len(mine) == len(ran) > 1:
+                found |= mine
+        return found
+
+    reads = {id: who[0][0] for id, who in readers.items() if len(who) == 1}
+    makes = {id: writer.by_id[anchors[id][0]] for id in readers}
+    return whole(reads) - whole(makes)
 
 
 def _inside(dead: list[Node], around: list[Node], writer: Writer) -> None:
@@ -260,10 +385,10 @@ def _anchor(node: Node, made: dict, new: set[str], writer: Writer) -> tuple[str,
     """The base node whose value reaches a new module, and the new modules on the way."""
     attributes: list[str] = []
     while True:
-        name = writer.below(node.target) if node.kind == "module" else None
-        if name not in new or len(node.args) != 1 or node.kwargs:
-            raise writer.refuse(f"{node.name} is no call of a new module on one value")
-        attributes.insert(0, name)
+        called = _called(node, new, writer)
+        if called is None or len(node.args) != 1 or node.kwargs:
+            raise writer.refuse(f"{node.name} is no call of something new on one value")
+        attributes.insert(0, called)
         first = node.args[0]
         if not isinstance(first, Ref):
             raise writer.refuse(f"{node.name} reads no value of the run")
@@ -272,10 +397,20 @@ def _anchor(node: Node, made: dict, new: set[str], writer: Writer) -> tuple[str,
         node = made[first.id]
 
 
-def _replacement(was: Node, node: Node, new: set[str], writer: Writer) -> Change:
+def _called(node: Node, new: set[str], writer: Writer) -> str | None:
+    """The text of what a new node calls: a new module, or a function that can be imported."""
+    if node.kind == "function" and node.step is not None and not node.frames:
+        return writer.refer(node.target)
     name = writer.below(node.target) if node.kind == "module" else None
-    if name not in new:
-        raise writer.refuse(f"{was.name} became something else than a call of a new module")
+    if name is None or name.partition(".")[0] not in new:
+        return None
+    return writer.new_one(name)
+
+
+def _replacement(was: Node, node: Node, new: set[str], writer: Writer) -> Change:
+    name = _called(node, new, writer)
+    if name is None:
+        raise writer.refuse(f"{was.name} became something else than a call of something new")
     whole = len(node.args) == len(was.args) and dict(node.kwargs).keys() == dict(was.kwargs).keys()
     if not whole and (len(node.args) != 1 or node.kwargs):
         raise writer.refuse(f"{was.name} got other arguments")
@@ -320,8 +455,10 @@ def _fed(anchor: Node, attributes, readers, writer: Writer) -> Change:
 # ------------------------------------------------------------------ one method
 
 
-def _method_of(writer: Writer, node: Node, methods: dict) -> tuple[_Method, list[Turn]]:
-    """The text that holds the operation, and the turns of the loops around it there.
+def _method_of(
+    writer: Writer, node: Node, methods: dict, every: bool = False
+) -> tuple[_Method, list[Turn]]:
+    """The text that holds the operation, and the turns of the loops around it there; none for `every` one.
 
     The text is a method, or a copy of a helper for the one call of it: a function, a static method or
     a method that is called at several places is copied into the class under a name of its own, and
@@ -336,7 +473,7 @@ def _method_of(writer: Writer, node: Node, methods: dict) -> tuple[_Method, list
     if not frames:
         raise writer.refuse(f"where {node.name} is written is not known")
     depth = _overridable(writer, node)
-    turns = Turns(writer).of(node, depth)
+    turns = [[] for _ in frames[depth:]] if every else Turns(writer).of(node, depth)
     for frame, here in zip(frames[depth:], turns, strict=True):
         if not all(fixed(type(writer.module), frame.code, turn.loop) for turn in here):
             raise writer.refuse(f"{node.name} stands in a loop over what the module is given")
@@ -351,7 +488,7 @@ def _method_of(writer: Writer, node: Node, methods: dict) -> tuple[_Method, list
             methods[key] = method.helper(frames[i - 1], frames[i].code, methods.values(), before)
         method = methods[key]
     same = [n for n in writer.nodes if n.frames == frames and n.kind != "parameter"]
-    if not any(turns) and sum(not is_item_of_twin(n, writer) for n in same) > 1:
+    if not every and not any(turns) and sum(not is_item_of_twin(n, writer) for n in same) > 1:
         raise writer.refuse(f"the place of {node.name} runs several times")
     return method, turns[-1]
 
@@ -441,6 +578,9 @@ class _Method:
             tuple
         ] = []  # what stands in the text twice, for this turn and the others
         self.indices: dict[ast.AST, tuple[str, int]] = {}  # loop → what counts its turns
+        self.zipped: dict[
+            ast.AST, str
+        ] = {}  # loop → what goes through new modules beside its items
         self.cleaned = False
 
     # ---- helpers
@@ -604,14 +744,41 @@ class _Method:
         """The test for the turns of loops; the loops are made to count."""
         tests = []
         for turn in turns:
-            if turn.loop not in self.indices:
-                self.indices[turn.loop] = counted_by(turn.loop) or (self._count(turn.loop), 0)
-            name, start = self.indices[turn.loop]
-            tests.append(f"{name} == {start + turn.number}")
+            name, start = self.index(turn.loop)
+            if isinstance(turn.number, int):
+                tests.append(f"{name} == {start + turn.number}")
+            else:
+                tests.append(f"{name} in ({', '.join(str(start + n) for n in turn.number)})")
         return " and ".join(tests)
+
+    def index(self, loop: ast.AST) -> tuple[str, int]:
+        """The variable that counts the turns of a loop, and its first value."""
+        if loop not in self.indices:
+            self.indices[loop] = counted_by(loop) or (self._count(loop), 0)
+        return self.indices[loop]
+
+    def beside(self, loop: ast.AST, attribute: str) -> str | None:
+        """Let a loop go through new modules too, where it does not count: ``zip(self.layers, self.norms)``."""
+        target, items = header(loop)
+        named = isinstance(target, ast.Name) and target.id != "_"
+        taken = loop in self.zipped or loop in self.indices or counted_by(loop) is not None
+        if taken or not named or not isinstance(loop, ast.For):
+            return None
+        plural = self._callee(_ITEM.sub("", attribute))
+        used = {n.id for n in ast.walk(self.definition) if isinstance(n, ast.Name)}
+        used |= {n.arg for n in ast.walk(self.definition) if isinstance(n, ast.arg)}
+        name = rewrite.unique_name(singular(plural.rpartition(".")[2]), used | RESERVED)
+        stop, (first, last) = _range(target)[1], _range(items)
+        self.edits.append((stop, stop, 0, f", {name}"))
+        self.edits.append((first, first, -(10**6), "zip("))
+        self.edits.append((last, last, 10**6, f", {plural})"))
+        self.zipped[loop] = name
+        return name
 
     def _count(self, loop: ast.AST) -> str:
         """Let a loop count its turns: ``for i, layer in enumerate(self.layers)``."""
+        if loop in self.zipped:
+            raise _Counted
         name = free_index(self.definition, {name for name, _ in self.indices.values()})
         target, items = header(loop)
         (start, stop), (first, last) = _range(target), _range(items)
@@ -647,7 +814,9 @@ class _Method:
         old = self._applied(where, ()).replace("\n", "\n    ")
         indent = " " * statement.col_offset
         if [e[3] for e in edits] in ([""], ["pass"]):  # the statement goes
-            negated = f"not ({when})" if " and " in when else when.replace("==", "!=")
+            several = " and " in when
+            negated = when.replace("==", "!=").replace(" in (", " not in (")
+            negated = f"not ({when})" if several else negated
             self._instead(where, f"if {negated}:\n{indent}    {old}")
             return
         new = self._applied(where, edits).replace("\n", "\n    ")
@@ -668,8 +837,12 @@ class _Method:
 
     def _calls(self, attributes: tuple[str, ...], inner: str) -> str:
         for attribute in attributes:
-            inner = f"{self.me}.{attribute}({inner})"
+            inner = f"{self._callee(attribute)}({inner})"
         return inner
+
+    def _callee(self, attribute: str) -> str:
+        """What is called, as this text names the module: it may be no method of it."""
+        return self.me + attribute[4:] if attribute.startswith("self.") else attribute
 
     def skip(self, every: ast.AST, new: Iterable[str]) -> bool:
         """Pass over new modules in the loop over all children at `every`, if it is a plain one."""
@@ -737,7 +910,7 @@ class _Method:
         indent = " " * statement.col_offset
         last = self.file.lines[statement.end_lineno - 1].encode()  # behind a comment on the line
         at = (statement.end_lineno, len(last.rstrip()))
-        lines = [f"{name} = {self.me}.{a}({name})" for a in attributes]
+        lines = [f"{name} = {self._calls((a,), name)}" for a in attributes]
         if when:
             lines = [f"if {when}:", *("    " + line for line in lines)]
         self.edits.append((at, at, 10**6, "".join(f"\n{indent}{line}" for line in lines)))
@@ -760,7 +933,7 @@ class _Method:
             raise self.w.refuse("a whole statement can't go into a call")
         start, end = _range(written)
         size = _size(written)
-        opening = "".join(f"{self.me}.{a}(" for a in reversed(attributes))
+        opening = "".join(f"{self._callee(a)}(" for a in reversed(attributes))
         self.edits.append((start, start, -size, opening))
         self.edits.append((end, end, size, ")" * len(attributes)))
 
@@ -773,7 +946,7 @@ class _Method:
         self._wrap(change.attributes, argument)
 
     def _replace(self, change: Change, written: ast.AST) -> None:
-        call = f"{self.me}.{change.attributes[0]}"
+        call = self._callee(change.attributes[0])
         if isinstance(written, ast.Call):
             method = self._on_value(written, change.node)
             if change.whole and not method:

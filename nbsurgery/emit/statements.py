@@ -6,11 +6,11 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..draft import Draft, Rewire
 from ..children import order, together
-from ..edits import Assign, Edit, NewModule, Place, SetValue, quoted
+from ..edits import Assign, Edit, NewModule, Place, SetValue, by_attribute, listed, quoted
 from ..errors import EmissionError, StepError
 from ..expression import imports, printed
 from ..paths import assignment, renumbered, spelled
@@ -110,8 +110,9 @@ def _emitted(draft: Draft, variable: str, style: Style) -> str:
         _block(text, edit.comment, edit.lines(place))
     settled: set[int] = set()
     for piece in pieces:
+        there = {n.target for n in draft.live_nodes(piece.part.graph)}
         made = {
-            k: {**new_modules(draft, r, variable if k == "" else "block")}
+            k: new_modules(draft, _in_part(draft, r, there), variable if k == "" else "block")
             for k, r in draft.rewires.items()
         }
         for r in draft.rewires.values():
@@ -278,9 +279,12 @@ def _class(draft: Draft, rewire: Rewire, arg: str, name: str, classes: str) -> _
 def _shorter(
     draft: Draft, rewire: Rewire, printed: _Written, doc: str, new: dict[str, str], name: str
 ) -> _Written:
-    """The author's text with the edit in it where the printed one is far longer: his loop unrolled."""
-    lines = printed.text.count("\n")
-    if lines < 2 * _SHORT:
+    """The author's text with the edit in it where the printed one reads worse.
+
+    That is where it is far longer, his loop unrolled, and where it would refuse calls that his allows.
+    """
+    lines, guards = printed.text.count("\n"), "raise RuntimeError(" in printed.text
+    if lines < 2 * _SHORT and not guards:
         return printed
     scope = draft.graph.scopes[rewire.key]
     module = draft.model.get_submodule(scope.path)
@@ -288,7 +292,7 @@ def _shorter(
         piece = splice(draft.base, scope, module, name=name, doc=doc, new=new)
     except EmissionError:
         return printed
-    if piece.text.count("\n") > lines - _SHORT:
+    if not guards and piece.text.count("\n") > lines - _SHORT:
         return printed
     return _Written(piece.imports, piece.text, True)
 
@@ -307,11 +311,31 @@ def _set_again(draft: Draft, path: str) -> set[str]:
 
 def new_modules(draft: Draft, rewire: Rewire, arg: str) -> dict[str, str]:
     """Attribute → text for the modules that a rewired scope makes for itself."""
-    path = draft.graph.scopes[rewire.key].path
-    new = {attr: _init(draft, path, arg, m) for attr, m in rewire.new.items()}
+    new = _texts(draft, rewire, arg)
     for attr, m in rewire.new.items():
         if m.zero:
             new[attr] += f"\n        nn.init.zeros_(self.{attr}.weight)"
+    return new
+
+
+def _in_part(draft: Draft, rewire: Rewire, there: set) -> Rewire:
+    """The same with those items of new lists only that a part of a divided model calls."""
+    path = draft.graph.scopes[rewire.key].path
+    start = f"{path}." if path else ""
+    new = {a: m for a, m in rewire.new.items() if "." not in a or start + a in there}
+    return replace(rewire, new=new)
+
+
+def _texts(draft: Draft, rewire: Rewire, arg: str) -> dict[str, str]:
+    """Attribute → text; modules of one list are one attribute."""
+    path = draft.graph.scopes[rewire.key].path
+    new: dict[str, str] = {}
+    for attr, group in by_attribute(rewire.new).items():
+        made = {k: _init(draft, path, arg, m) for k, m in group.items()}
+        tails = {_tail(arg, m) for m in group.values()}
+        tail = tails.pop() if len(tails) == 1 and "" not in group else ""
+        texts = {k: text.removesuffix(tail) for k, text in made.items()}
+        new[attr] = texts[""] if "" in group else listed(texts) + tail
     return new
 
 
@@ -322,18 +346,14 @@ def _set_class(draft: Draft, rewires: list[Rewire], name: str, variable: str) ->
     if len(paths) > 2:
         lines.append(f"for name in ({', '.join(quoted(p) for p in paths)}):")
         lines.append(f"    block = {variable}.get_submodule(name)")
-        lines += [f"    block.{k} = {v}" for k, v in _made(draft, rewires[0], "block")]
+        made = _texts(draft, rewires[0], "block")
+        lines += [f"    block.{k} = {v}" for k, v in made.items()]
         return [*lines, f"    block.__class__ = {name}"]
     for rewire, path in zip(rewires, paths, strict=True):
         here = spelled(draft.model, path, variable)
-        lines += [f"{here}.{k} = {v}" for k, v in _made(draft, rewire, here)]
+        lines += [f"{here}.{k} = {v}" for k, v in _texts(draft, rewire, here).items()]
         lines.append(f"{here}.__class__ = {name}")
     return lines
-
-
-def _made(draft: Draft, rewire: Rewire, here: str) -> list[tuple[str, str]]:
-    path = draft.graph.scopes[rewire.key].path
-    return [(attr, _init(draft, path, here, m)) for attr, m in rewire.new.items()]
 
 
 def _init(draft: Draft, scope_path: str, arg: str, new: NewModule) -> str:
@@ -341,8 +361,12 @@ def _init(draft: Draft, scope_path: str, arg: str, new: NewModule) -> str:
     if new.old is not None:
         inside = new.old[len(scope_path) + 1 :] if scope_path else new.old
         old = spelled(draft.model.get_submodule(scope_path), inside, arg)
-    text = printed(new.new, old) + new.suffix
-    return text + f".train({arg}.training)" if new.moded else text
+    return printed(new.new, old) + _tail(arg, new)
+
+
+def _tail(arg: str, new: NewModule) -> str:
+    """What moves a new module to its place and into its mode."""
+    return new.suffix + (f".train({arg}.training)" if new.moded else "")
 
 
 def _argument(draft: Draft, rewire: Rewire) -> str:

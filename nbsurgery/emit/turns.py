@@ -35,10 +35,10 @@ _INDICES = ("i", "j", "k", "turn", "turn_2", "turn_3", "turn_4")
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn of a loop or comprehension: `number` counts from 0."""
+    """One turn of a loop or comprehension, or several: `number` counts from 0."""
 
     loop: ast.AST
-    number: int
+    number: int | tuple[int, ...]
 
 
 def flat(frames: Sequence[Frame]) -> tuple[Frame, ...]:

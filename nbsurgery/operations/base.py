@@ -6,18 +6,19 @@ import ast
 import keyword
 import re
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
-from .. import source
+from .. import rewrite, source
 from ..draft import Draft, is_head
 from ..errors import StepError, an
 from ..expression import Expression, evaluate, moded, parse
-from ..graph import Node, Ref
+from ..graph import Node, Ref, Scope
 from ..libraries import beside_head
 
 
@@ -252,6 +253,58 @@ def literals(
 def is_moded(made: Any) -> bool:
     """Whether a new thing needs the mode of the model that it joins."""
     return moded(made)
+
+
+class Alike:
+    """The attributes for what one step puts at several places of a scope.
+
+    A place in a loop runs several times. What keeps nothing there serves every turn; else each turn has
+    its own, in a list.
+    """
+
+    def __init__(self, draft: Draft, nodes: Iterable[Node]):
+        self.base = draft.base
+        count = Counter(self._place(n) for n in nodes)
+        self.again = {place for place, times in count.items() if place and times > 1}
+        self.names: dict[tuple, str] = {}
+
+    def _place(self, node: Node) -> tuple | None:
+        """Equal for the calls that one place in the author's text makes."""
+        was = self.base.by_id.get(node.id)
+        if was is None or not was.frames or was.scope != node.scope:
+            return None
+        return was.scope, was.frames, was.kind, was.kind == "module" or was.type
+
+    def attribute(
+        self, draft: Draft, scope: Scope, node: Node, expr: Expression, made: nn.Module
+    ) -> str:
+        """The attribute for a new module at a node, below the scope's module: ``dropout``, ``norms.3``."""
+        place, wanted = self._place(node), attribute_name(made, expr)
+        if place not in self.again:
+            return draft.attribute(scope, wanted)
+        one = "old" not in expr.free and _keeps_nothing(made)
+        if place not in self.names:
+            several = wanted if one or wanted.endswith("s") else f"{wanted}s"
+            self.names[place] = draft.attribute(scope, several)
+        if one:
+            return self.names[place]
+        peers = [n.id for n in self.base.scopes[scope.key].nodes if self._place(n) == place]
+        return f"{self.names[place]}.{peers.index(node.id)}"
+
+    def counted(self, draft: Draft) -> None:
+        """Number the calls of each new module that serves several turns."""
+        for (key, *_), name in self.names.items():
+            path = f"{draft.graph.scopes[key].path}.{name}".lstrip(".")
+            calls = draft.calls_of(path)
+            for k, node in enumerate(calls):
+                again = node.with_(name=f"{path}_{k}" if k else path, call=k + 1, calls=len(calls))
+                draft.set_scope(rewrite.exchanged(draft.scope_of(node), again))
+
+
+def _keeps_nothing(made: nn.Module) -> bool:
+    """Whether one module can stand for several: torch's own, without weights and buffers."""
+    torchs = all(type(m).__module__.startswith("torch.nn.modules") for m in made.modules())
+    return torchs and not any(True for _ in (*made.parameters(), *made.buffers()))
 
 
 def attribute_name(made: Any, expr: Expression) -> str:

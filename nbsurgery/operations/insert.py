@@ -13,10 +13,8 @@ from ..children import InsertChild
 from ..draft import (
     Draft,
     call_in_scope,
-    conjoined,
     describe,
-    local_name,
-    number,
+    describe_all,
     ordinal,
     overwrites,
 )  # fmt: skip
@@ -26,6 +24,7 @@ from ..expression import Expression, parse, stateless_source
 from ..graph import Node, Ref, Scope
 from ..targets import call_name, one, resolve, spelled_where
 from .base import (
+    Alike,
     Field,
     Offer,
     Operation,
@@ -90,11 +89,15 @@ class Insert(Operation):
         where = before if after is None else after
         targets = resolve(draft, where)
         nodes = [n for t in targets for n in t.nodes]
+        alike = Alike(draft, nodes)
         many = max(Counter(n.scope for n in nodes).values(), default=0) > 1
         for node in nodes:
             if node.kind == "output" and after is not None:
                 raise StepError("nothing comes after the output; insert before it")
-            place(draft, step, draft.node(node.id), text, before=after is None, many=many)
+            place(
+                draft, step, draft.node(node.id), text, before=after is None, many=many, alike=alike
+            )
+        alike.counted(draft)
         _say_once(draft, step, [draft.node(n.id) for n in nodes], text, after is None)
         return len(nodes)
 
@@ -112,24 +115,12 @@ def _say_once(draft: Draft, step: int, nodes: list[Node], text: Any, before: boo
             continue
         old = draft.module(here[0].target) if here[0].kind == "module" else None
         expr, made = new_module(draft, text, old)
-        where = f"{'before' if before else 'after'} {_all_of(draft, here)}"
+        where = f"{'before' if before else 'after'} {describe_all(draft, here)}"
         name = type(made).__name__ if isinstance(made, nn.Module) else expr.text
         comment = f"{draft.graph.scopes[key].path or 'the model'}: {expr.text} {where}"
         if isinstance(made, nn.Module) and any(True for _ in made.parameters()):
             comment += ", new weights each"
         draft.rewires[key] = rewire.said_once(step, f"with {an(name)} {where}", comment)
-
-
-def _all_of(draft: Draft, nodes: list[Node]) -> str:
-    """Several places of one scope: ``each of the three calls of `relu` ``, ```conv1` and `conv2` ``."""
-    first = nodes[0]
-    if all(n.kind == "module" and n.target == first.target for n in nodes):
-        every = call_in_scope(draft, first)[1] == len(nodes)
-        calls = f"{'the ' if every else ''}{number(len(nodes))} calls"
-        return f"each of {calls} of `{local_name(draft, first)}`"
-    if len(nodes) > 3:
-        return f"each of {number(len(nodes))} operations"
-    return conjoined([describe(draft, n) for n in nodes])
 
 
 def _between_two(draft: Draft, step: int, first: Node, second: Node, text: Any) -> None:
@@ -156,11 +147,19 @@ def _between_two(draft: Draft, step: int, first: Node, second: Node, text: Any) 
 
 
 def place(
-    draft: Draft, step: int, node: Node, text: Any, *, before: bool, many: bool = False
+    draft: Draft,
+    step: int,
+    node: Node,
+    text: Any,
+    *,
+    before: bool,
+    many: bool = False,
+    alike: Alike | None = None,
 ) -> None:
     """One insertion, in the smallest form that keeps every key of every kept weight.
 
-    Where it is one of `many`, a new child of a container is called after its neighbour.
+    Where it is one of `many`, a new child of a container is called after its neighbour; those that are
+    `alike` share a name.
     """
     scope = draft.scope_of(node)
     old = draft.module(node.target) if node.kind == "module" else None
@@ -176,7 +175,7 @@ def place(
             draft, step, scope, node, expr, made, before, many
         ):
             return
-    _rewire(draft, step, scope, node, expr, made, before)
+    _rewire(draft, step, scope, node, expr, made, before, alike=alike)
 
 
 def _joined(
@@ -300,6 +299,7 @@ def _rewire(
     made: Any,
     before: bool,
     source: str | None = None,
+    alike: Alike | None = None,
 ) -> None:
     """In a class for the scope; on the edge from `source` where several lead to the node."""
     weights = isinstance(made, nn.Module) and any(True for _ in made.parameters())
@@ -311,7 +311,8 @@ def _rewire(
         ", new weights" if weights else ""
     )
     if isinstance(made, nn.Module):
-        attr = draft.attribute(scope, attribute_name(made, expr))
+        alike = alike or Alike(draft, ())
+        attr = alike.attribute(draft, scope, node, expr, made)
         path = f"{scope.path}.{attr}" if scope.path else attr
         new = _new_node(draft, step, scope, expr, made, source, path)
         fresh = {

@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from .. import rewrite, source
-from ..draft import Draft, batch_of, camel, conjoined, describe, shape_text
+from ..draft import Draft, batch_of, camel, conjoined, describe, describe_all, shape_text
 from ..edits import Assign, Edit, Place, Shorten
 from ..errors import StepError, an
 from ..expression import parse
@@ -130,9 +130,19 @@ class Remove(Operation):
         rest = self._shorten(draft, step, whole)
         for target in rest:
             self._identity(draft, step, target)
-        for target in targets:
-            if target.path is None:  # as the removal of its neighbour left it
-                self._bypass(draft, step, draft.node(target.node.id), keep)
+        calls = [t.node for t in targets if t.path is None]
+        here = {n.scope: [m for m in calls if m.scope == n.scope] for n in calls}
+        words = {key: describe_all(draft, found) for key, found in here.items()}
+        for node in calls:  # as the removal of its neighbour left it
+            self._bypass(draft, step, draft.node(node.id), keep)
+        for key, found in here.items():
+            rewire = draft.rewires.get(key)
+            if rewire is None or not rewire.steps.count(step) == len(found) > 1:
+                continue
+            told = [c for c, s in zip(rewire.comments, rewire.steps, strict=True) if s == step]
+            if not any(";" in comment for comment in told):
+                comment = f"{draft.graph.scopes[key].path or 'the model'}: without {words[key]}"
+                draft.rewires[key] = rewire.said_once(step, f"without {words[key]}", comment)
         return len(targets)
 
     def text(self, arguments: Mapping[str, Any]) -> str:

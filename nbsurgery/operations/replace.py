@@ -17,6 +17,7 @@ from ..draft import (
     call_in_scope,
     conjoined,
     describe,
+    describe_all,
     is_head,
     local_name,
     number,
@@ -26,11 +27,12 @@ from ..draft import (
 )
 from ..edits import Assign, Bulk, NewModule, bulk_comment
 from ..errors import StepError, an
-from ..expression import Expression, parse, printed
+from ..expression import Expression, parse, with_values
 from ..fitting import empty
 from ..graph import Node, Ref, Scope, map_refs
 from ..targets import Target, call_name, class_of, outermost, resolve, spelled_where
 from .base import (
+    Alike,
     Field,
     Offer,
     Operation,
@@ -142,9 +144,7 @@ class Replace(Operation):
             self._bulk(draft, step, where, whole, text, keep)
         elif whole:
             self._assign(draft, step, whole[0], text, keep)
-        for target in targets:
-            if target.path is None:
-                replace_call(draft, step, draft.node(target.node.id), text)
+        _replace_calls(draft, step, [t.node for t in targets if t.path is None], text)
         return len(targets)
 
     def text(self, arguments: Mapping[str, Any]) -> str:
@@ -156,8 +156,7 @@ class Replace(Operation):
         text = with_arguments(text, target.node, [old], draft.namespace)
         expr, made = new_module(draft, text, old)
         if not isinstance(made, nn.Module):
-            for node in target.nodes:
-                replace_call(draft, step, draft.node(node.id), text)
+            _replace_calls(draft, step, target.nodes, text)
             return
         _returns_as_many(draft, target, made, text)
         _read_back(draft, target, expr, made)
@@ -196,9 +195,7 @@ class Replace(Operation):
         text = with_arguments(text, targets[0].node, olds, draft.namespace)
         expr, made = new_module(draft, text, first)
         if not isinstance(made, nn.Module):
-            for target in targets:
-                for node in target.nodes:
-                    replace_call(draft, step, draft.node(node.id), text)
+            _replace_calls(draft, step, [n for t in targets for n in t.nodes], text)
             return
         paths = tuple(t.path for t in targets)
         calls = {t.path: len(t.nodes) for t in targets}
@@ -304,22 +301,12 @@ def _item(node: Node, of: str) -> Any:
 def _redefine(draft: Draft, path: str, text: Any) -> None:
     """Replace a module that an earlier step added: it is made differently, and that is all."""
     expr, made = new_module(draft, text, draft.module(path))
-    expr = _with_values(expr, draft.module(path))
+    expr = with_values(expr, draft.module(path))
     if not isinstance(made, nn.Module) or "old" in expr.free:
         raise StepError(f"{path!r} was added by an earlier step: change that step instead")
     changes = {"new": expr, "suffix": suffix_for(draft, made, path), "moded": is_moded(made)}
     if not draft.redefine(path, made, **changes):
         raise StepError(f"{path!r} was added by an earlier step: change that step instead")
-
-
-def _with_values(expr: Expression, old: nn.Module) -> Expression:
-    """The text with the numbers of a module that only a step made: no code could read them."""
-
-    def value(attr: str) -> str | None:
-        found = getattr(old, attr, None)
-        return repr(found) if isinstance(found, (int, float, bool, str, tuple)) else None
-
-    return parse(printed(expr, "old", value))
 
 
 def _strict(draft: Draft, where: Any, found: list[Target]) -> None:
@@ -368,8 +355,27 @@ def _tensors(node: Node) -> list[Ref]:
     return own or [r for r in node.kwargs.values() if isinstance(r, Ref)]
 
 
-def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
-    """Exchange one call: the scope that performs it gets a class of its own."""
+def _replace_calls(draft: Draft, step: int, nodes: Sequence[Node], text: Any) -> None:
+    """Exchange calls; those of one scope are told in one sentence."""
+    nodes = [draft.node(n.id) for n in nodes]
+    alike = Alike(draft, nodes)
+    here: dict[str, list[Node]] = {}
+    for node in nodes:
+        here.setdefault(node.scope, []).append(node)
+    words = {key: describe_all(draft, found) for key, found in here.items()}
+    for node in nodes:
+        name = _replace_call(draft, step, draft.node(node.id), text, alike)
+    alike.counted(draft)
+    for key, found in here.items():
+        rewire = draft.rewires.get(key)
+        if rewire is not None and rewire.steps.count(step) == len(found) > 1:
+            instead = f"{name} in place of {words[key]}"
+            comment = f"{draft.graph.scopes[key].path or 'the model'}: {instead}"
+            draft.rewires[key] = rewire.said_once(step, f"with {instead}", comment)
+
+
+def _replace_call(draft: Draft, step: int, node: Node, text: Any, alike: Alike) -> str:
+    """Exchange one call: the scope that performs it gets a class of its own; what comes, in short."""
     scope = draft.scope_of(node)
     old = draft.module(node.target) if node.kind == "module" else None
     expr, made = new_module(
@@ -383,7 +389,7 @@ def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
     place = scope.path or "the model"
     if isinstance(getattr(made, "__self__", None), nn.Module):
         _by_method(draft, step, scope, node, expr, made, what, place)
-        return
+        return expr.text
     if not isinstance(made, nn.Module):
         changed = node.with_(
             kind="function", target=made, type=expr.callee, args=tuple(tensors[:1]), kwargs={},
@@ -394,8 +400,8 @@ def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
             doc=f"whose {_short_this(draft, node)} is {expr.text}",
             comment=f"{place}: {what} becomes {expr.text}",
         )  # fmt: skip
-        return
-    attr = draft.attribute(scope, attribute_name(made, expr))
+        return expr.text
+    attr = alike.attribute(draft, scope, node, expr, made)
     path = f"{scope.path}.{attr}" if scope.path else attr
     changed = node.with_(
         kind="module", target=path, name=path, type=type(made).__name__, args=tuple(tensors[:1]),
@@ -411,6 +417,7 @@ def replace_call(draft: Draft, step: int, node: Node, text: Any) -> None:
                              node.target if node.kind == "module" else None)},
     )  # fmt: skip
     draft.made[path] = made
+    return expr.short
 
 
 def _exchanged(scope: Scope, node: Node) -> Scope:
