@@ -26,6 +26,7 @@ from torch import nn
 from .errors import StepError, an, nearest
 
 _KNOWN = {"torch": torch, "nn": nn, "F": F}
+_TAKEN = {*_KNOWN, "old"}  # names that mean something of their own in such a text
 _IMPORTS = {
     "torch": "import torch",
     "nn": "from torch import nn",
@@ -107,13 +108,13 @@ class Expression:
         return ast.unparse(func).rpartition(".")[2]
 
 
-def parse(new: Any) -> Expression:
-    """Read what a person gave as new: source text, a module class, or a plain torch module.
+def parse(new: Any, namespace: Mapping[str, Any] | None = None) -> Expression:
+    """Read what a person gave as new: source text, a module class, or an object that code can name.
 
     Raises:
         StepError: No expression, or an object that no source text is known for.
     """
-    text = source_of(new) if not isinstance(new, str) else tidy(new.strip())
+    text = source_of(new, namespace or {}) if not isinstance(new, str) else tidy(new.strip())
     try:
         tree = ast.parse(text, mode="eval")
         compile(tree, "<new>", "eval")  # finds what only parses, such as a yield
@@ -158,8 +159,10 @@ def tidy(text: str) -> str:
     return out if same else text
 
 
-def source_of(new: Any) -> str:
+def source_of(new: Any, namespace: Mapping[str, Any]) -> str:
     """Source text for an object given instead of text.
+
+    A module with weights is spelled by its variable: text that makes one like it would lose them.
 
     Raises:
         StepError: The object cannot be spelled as source.
@@ -167,12 +170,15 @@ def source_of(new: Any) -> str:
     if isinstance(new, type) and issubclass(new, nn.Module):
         return f"{spell(new)}()"
     if isinstance(new, nn.Module):
-        text = stateless_source(new, stateful=True)
+        text = stateless_source(new) or variable_of(new, namespace)
         if text is not None:
             return text
+        made = f"{spell(type(new))}({'...' if any(True for _ in new.parameters()) else ''})"
         raise StepError(
-            f"{an(type(new).__name__)} object has no source text of its own; pass the text that "
-            f"makes it, such as 'nn.{type(new).__name__}(...)'"
+            f"new is {an(type(new).__name__)} object that no variable of the notebook holds, so that "
+            f"code cannot name it; pass the text that makes a new one, such as {made!r}, or, to use "
+            "this very object with its weights, hold it in a variable and pass the name in quotes: "
+            "head = ..., then new='head'"
         )
     if isinstance(new, (types.FunctionType, types.BuiltinFunctionType)):
         if new.__name__ == "<lambda>":
@@ -194,16 +200,20 @@ def spell(thing: Any) -> str:
     return name
 
 
-def stateless_source(module: nn.Module, stateful: bool = False) -> str | None:
+def variable_of(thing: Any, namespace: Mapping[str, Any]) -> str | None:
+    """The newest name under which the notebook holds a thing; ``None`` where code could not say it."""
+    names = [n for n, v in list(namespace.items()) if v is thing and not n.startswith("_")]
+    return next((n for n in reversed(names) if n.isidentifier() and n not in _TAKEN), None)
+
+
+def stateless_source(module: nn.Module) -> str | None:
     """The constructor call that makes a module like this one, or ``None`` where it cannot be told.
 
     Only plain ``torch.nn`` classes, whose ``repr`` is such a call; checked by making one.
     """
     if not type(module).__module__.startswith("torch.nn.modules") or any(module.children()):
         return None
-    if not stateful and (
-        any(True for _ in module.parameters()) or any(True for _ in module.buffers())
-    ):
+    if any(True for _ in (*module.parameters(), *module.buffers())):
         return None
     text = f"nn.{module!r}"
     try:
@@ -264,10 +274,12 @@ def evaluate(expr: Expression, old: Any, namespace: Mapping[str, Any]) -> Any:
     try:
         try:
             with torch.device("meta"), torch.no_grad():
-                return eval(code, {**names, "old": _spare(expr, old, "meta")})
+                spares = {n: _spared(v, "meta") for n, v in names.items()}
+                return eval(code, {**spares, "old": _spare(expr, old, "meta")})
         except Exception:
             with torch.no_grad():
-                return eval(code, {**names, "old": _spare(expr, old)})
+                spares = {n: _spared(v) for n, v in names.items()}
+                return eval(code, {**spares, "old": _spare(expr, old)})
     except (Exception, SystemExit) as error:
         raise StepError(
             f"{expr.text!r} fails: {type(error).__name__}: {error}" + _old_hint(error, old)
@@ -277,15 +289,32 @@ def evaluate(expr: Expression, old: Any, namespace: Mapping[str, Any]) -> Any:
 
 
 def _spare(expr: Expression, old: Any, device: str | None = None) -> Any:
-    """A copy of the replaced module, where the text could change it; its weights without data on meta."""
+    """A copy of the replaced module, where the text could change it."""
     if not isinstance(old, nn.Module) or not (expr.whole_old or expr.reaches_into(old)):
         return old
+    return _spared(old, device)
+
+
+def _spared(value: Any, device: str | None = None) -> Any:
+    """A copy of what holds modules, that a text may change; weights without data on meta."""
+    modules = list(_modules_in(value))
+    if not modules:
+        return value
     memo: dict[int, Any] = {}
-    tensors = (*old.parameters(), *old.buffers()) if device else ()
+    tensors = [t for m in modules for t in (*m.parameters(), *m.buffers())] if device else ()
     for t in tensors:
         spare = torch.empty_like(t, device=device, requires_grad=False)
         memo[id(t)] = nn.Parameter(spare, t.requires_grad) if isinstance(t, nn.Parameter) else spare
-    return copy.deepcopy(old, memo)
+    return copy.deepcopy(value, memo)
+
+
+def _modules_in(value: Any) -> Iterator[nn.Module]:
+    """The modules that a value of the notebook is, or holds in lists and dicts."""
+    if isinstance(value, nn.Module):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _modules_in(item)
 
 
 def _old_hint(error: BaseException, old: Any) -> str:
@@ -362,6 +391,14 @@ def with_values(expr: Expression, old: nn.Module) -> Expression:
         return repr(found) if isinstance(found, (int, float, bool, str, tuple)) else None
 
     return parse(printed(expr, "old", value))
+
+
+def weights_said(expr: Expression, made: Any, namespace: Mapping[str, Any], each: str = "") -> str:
+    """What a comment says of the weights of something new: ``, new weights``, or whose they are."""
+    if not isinstance(made, nn.Module) or not any(True for _ in made.parameters()):
+        return ""
+    theirs = [n for n in expr.free if any(True for _ in _modules_in(namespace.get(n)))]
+    return f", the weights of {' and '.join(theirs)}" if theirs else f", new weights{each}"
 
 
 def moded(module: Any) -> bool:

@@ -39,6 +39,7 @@ from .errors import (
     an,
     nearest,
 )
+from .expression import parse
 from .fitting import fits
 from .graph import Graph, Node
 from .operations import OPERATIONS
@@ -531,10 +532,8 @@ class Session:
                 value = self._named(encode(self._state.draft.graph, self.model, value))
             elif key == "nodes":
                 value = self._nodes(value)
-            elif key == "new" and not isinstance(value, str):
-                from .expression import parse
-
-                value = parse(value).text
+            elif key in ("new", "head") and value is not None and not isinstance(value, str):
+                value = parse(value, self.namespace).text
             out[key] = value
         return {k: _plain(k, v) for k, v in out.items()}
 

@@ -159,7 +159,7 @@ def new_module(draft: Draft, text: Any, old: nn.Module | None) -> tuple[Expressi
     Raises:
         StepError: It does not evaluate, or makes something that is neither.
     """
-    expr = parse(text)
+    expr = parse(text, draft.namespace)
     made = evaluate(expr, old, draft.namespace)
     if isinstance(made, type) and issubclass(made, nn.Module):
         raise StepError(f"{expr.text!r} is a class; call it: {expr.text}()")

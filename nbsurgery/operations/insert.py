@@ -20,7 +20,7 @@ from ..draft import (
 )  # fmt: skip
 from ..edits import Assign, NewModule
 from ..errors import StepError, an
-from ..expression import Expression, parse, stateless_source
+from ..expression import Expression, parse, stateless_source, weights_said
 from ..graph import Node, Ref, Scope
 from ..targets import call_name, one, resolve, spelled_where
 from .base import (
@@ -118,8 +118,7 @@ def _say_once(draft: Draft, step: int, nodes: list[Node], text: Any, before: boo
         where = f"{'before' if before else 'after'} {describe_all(draft, here)}"
         name = type(made).__name__ if isinstance(made, nn.Module) else expr.text
         comment = f"{draft.graph.scopes[key].path or 'the model'}: {expr.text} {where}"
-        if isinstance(made, nn.Module) and any(True for _ in made.parameters()):
-            comment += ", new weights each"
+        comment += weights_said(expr, made, draft.namespace, " each")
         draft.rewires[key] = rewire.said_once(step, f"with {an(name)} {where}", comment)
 
 
@@ -268,7 +267,7 @@ def _into_container(
     attr = rewrite.unique_name(attr, taken)
     path = f"{scope.path}.{attr}" if scope.path else attr
     where = f"{scope.path or 'the model'}: {expr.text} {'before' if before else 'after'} `{anchor}`"
-    weights = ", new weights" if any(True for _ in made.parameters()) else ""
+    weights = weights_said(expr, made, draft.namespace)
     draft.edits.append(
         InsertChild(
             step,
@@ -302,14 +301,12 @@ def _rewire(
     alike: Alike | None = None,
 ) -> None:
     """In a class for the scope; on the edge from `source` where several lead to the node."""
-    weights = isinstance(made, nn.Module) and any(True for _ in made.parameters())
     where = f"{'before' if before else 'after'} {describe(draft, node)}"
     source = source or (entering(scope, node) if before else node.id)
     name = type(made).__name__ if isinstance(made, nn.Module) else expr.text
     doc = f"with {an(name)} {_between(draft, scope, node, before, source)}"
-    comment = f"{scope.path or 'the model'}: {expr.text} {where}" + (
-        ", new weights" if weights else ""
-    )
+    comment = f"{scope.path or 'the model'}: {expr.text} {where}"
+    comment += weights_said(expr, made, draft.namespace)
     if isinstance(made, nn.Module):
         alike = alike or Alike(draft, ())
         attr = alike.attribute(draft, scope, node, expr, made)

@@ -27,7 +27,7 @@ from ..draft import (
 )
 from ..edits import Assign, Bulk, NewModule, bulk_comment
 from ..errors import StepError, an
-from ..expression import Expression, parse, with_values
+from ..expression import Expression, parse, weights_said, with_values
 from ..fitting import empty
 from ..graph import Node, Ref, Scope, map_refs
 from ..targets import Target, call_name, class_of, outermost, resolve, spelled_where
@@ -167,7 +167,7 @@ class Replace(Operation):
         )
         if draft.exists(target.path) and not expr.whole_old:
             was = draft.model.get_submodule(target.path)
-        comment = f"{target.path}: {_what_changes(was, expr, made, unit)}"
+        comment = f"{target.path}: {_what_changes(was, expr, made, unit, draft.namespace)}"
         if kept:
             comment = (
                 f"{target.path}: {type(old).__name__} → {expr.short}, keeps its {conjoined(kept)}"
@@ -507,9 +507,11 @@ def _short_this(draft: Draft, node: Node) -> str:
 _ACTIVATIONS = {"SiLU", "Tanh", "Sigmoid", "Hardswish", "Mish", "ELU", "Softplus"}
 
 
-def _what_changes(old: nn.Module, expr: Expression, made: nn.Module, unit: str) -> str:
+def _what_changes(
+    old: nn.Module, expr: Expression, made: nn.Module, unit: str, namespace: Mapping[str, Any]
+) -> str:
     """``1000 → 10 classes, new weights`` for a head, else the two types."""
-    weights = ", new weights" if any(True for _ in made.parameters()) and not expr.whole_old else ""
+    weights = "" if expr.whole_old else weights_said(expr, made, namespace)
     if isinstance(old, nn.Linear) and type(made) is nn.Linear:
         if old.in_features == made.in_features and old.out_features != made.out_features:
             return f"{old.out_features} → {made.out_features} {unit}{weights}"

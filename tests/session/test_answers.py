@@ -1,0 +1,51 @@
+"""What a call is told that cannot be meant as it stands, and what follows where it can."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from nbsurgery.errors import StepError
+from nbsurgery.session import Session
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 6), nn.ReLU())
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+def small(**namespace) -> Session:
+    return Session(Small().eval(), (torch.randn(2, 4),), namespace=namespace)
+
+
+def test_a_module_of_the_notebook_keeps_its_weights():
+    """Given as it is or by its name, the text names the variable; the object itself stays as it was."""
+    mine = nn.Sequential(nn.Linear(6, 5), nn.Dropout(0.5))
+    before = {k: v.clone() for k, v in mine.state_dict().items()}
+    for new in (mine, "mine"):
+        session = small(mine=mine, _7=mine)
+        session.do("replace", {"where": "head", "new": new})
+        assert "model.head = mine" in session.code and "new weights" not in session.code
+        made = session.build().head
+        assert made is not mine and torch.equal(made[0].weight, mine[0].weight)
+        assert session.verify().ok and mine.training and not made.training
+    session = small(mine=mine)
+    session.do("replace", {"where": "head", "new": "mine.eval().requires_grad_(False)"})
+    assert mine.training and all(p.requires_grad for p in mine.parameters())
+    assert all(torch.equal(v, before[k]) for k, v in mine.state_dict().items())
+
+
+def test_a_module_without_a_name_is_refused_and_told_both_ways():
+    session = small()
+    with pytest.raises(StepError, match=r"'nn.Linear\(...\)'.*new='head'"):
+        session.do("replace", {"where": "head", "new": nn.Linear(6, 5)})
+    with pytest.raises(StepError, match="no variable of the notebook"):
+        session.do("tap", {"nodes": ["body"], "head": nn.Linear(6, 5)})
+    session.do("replace", {"where": "body.1", "new": nn.SiLU()})  # nothing to lose
+    assert "model.body[1] = nn.SiLU()" in session.code and not session.code.count("Linear")
