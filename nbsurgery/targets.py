@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,30 +100,42 @@ def class_of(where: Any, namespace: Mapping[str, Any]) -> type | None:
     return found
 
 
-def resolve(draft: Draft, where: Any) -> list[Target]:
+def resolve(
+    draft: Draft, where: Any, fits: Callable[[Node], bool] = lambda node: True
+) -> list[Target]:
     """The places that `where` means on the draft, in execution order.
 
     A module's path means the module with all its calls; a node means that call only, unless it is the
     only one. A class or glob means the modules whose every call it matches, and single calls else.
+    A glob leaves out what an earlier step took away, and what does not fit beside what does.
+
+    Args:
+        draft: The edits so far.
+        where: What is asked for.
+        fits: Whether the operation can take a call.
 
     Raises:
         SelectionError: Nothing matches; the nearest names are offered.
     """
     if where in ("", []):
         raise SelectionError("an empty name or list selects nothing; name a node, scope or module")
+    live = {n.id: n for n in draft.live_nodes()}
+    paths = {n.target for n in live.values() if n.kind == "module"}
     ids: dict[str, None] = {}
     single: set[str] = set()
     for item in where if isinstance(where, list) else [where]:
         found, calls_only = _ids(draft, item)
+        if isinstance(item, str) and not calls_only and item not in paths:
+            found = [i for i in found if i in live and not _taken_away(draft, live[i])]
+            found = [i for i in found if fits(live[i])] or found
+            if not found:
+                raise _away(item)
         ids.update(dict.fromkeys(found))
         if calls_only:
             single.update(found)
-    live = {n.id: n for n in draft.live_nodes()}
     ids = {id: None for id in ids if id in live}
     if not ids:
-        raise SelectionError(
-            f"{spelled_where(where)} matches nothing in the edited model: an earlier step took it away"
-        )
+        raise _away(where)
     order = execution_order(draft.graph)
     targets: list[Target] = []
     done: set[str] = set()
@@ -146,6 +158,12 @@ def resolve(draft: Draft, where: Any) -> list[Target]:
         else:
             targets.append(Target(None, (node,)))
     return targets
+
+
+def _away(where: Any) -> SelectionError:
+    return SelectionError(
+        f"{spelled_where(where)} matches nothing in the edited model: an earlier step took it away"
+    )
 
 
 def outermost(draft: Draft, targets: list[Target]) -> list[Target]:
@@ -186,6 +204,31 @@ def _ids(draft: Draft, where: Any) -> tuple[list[str], bool]:
     if where in paths:
         return [n.id for n in draft.calls_of(where)], False
     return select(graph, draft.model, where), not is_glob(where)
+
+
+def _taken_away(draft: Draft, node: Node) -> bool:
+    """Whether something that only hands on what it is given stands there, by an earlier step."""
+    made = draft.made.get(node.target) if node.kind == "module" else None
+    return type(made) is nn.Identity or isinstance(made, Passed)
+
+
+class Passed(nn.Module):
+    """What stands for a module in the draft that hands on what it is given: one value, or a tuple.
+
+    ``carried`` says where each value is found among the arguments: a place, a name, or ``None``.
+    """
+
+    def __init__(self, carried: tuple[int | str | None, ...] | None = None):
+        super().__init__()
+        self.carried = carried
+
+    def forward(self, *args, **kwargs):
+        if self.carried is None:
+            return args[0] if args else next(iter(kwargs.values()))
+        return tuple(
+            None if key is None else args[key] if isinstance(key, int) else kwargs[key]
+            for key in self.carried
+        )
 
 
 def _is_a(draft: Draft, path: str, cls: type) -> bool:

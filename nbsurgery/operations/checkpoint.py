@@ -68,13 +68,14 @@ class CheckpointOperation(Operation):
         ]  # fmt: skip
 
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
-        targets = resolve(draft, need(arguments, "where", self.name))
+        targets = resolve(draft, need(arguments, "where", self.name), lambda n: _whole(draft, n))
         paths: list[str] = []
         for target in targets:
-            path = target.node.target if target.node.kind == "module" else None
-            if path is None or path in draft.made:
+            path = target.node.target
+            if not _whole(draft, target.node):
+                new = target.node.kind == "module" and " was put there by an earlier step and"
                 raise StepError(
-                    f"{target.node.name!r} cannot be checkpointed; name modules of the model"
+                    f"{target.node.name!r}{new or ''} cannot be checkpointed; name modules of the model"
                 )
             if any(
                 r.key and draft.graph.scopes[r.key].path == path for r in draft.rewires.values()
@@ -101,6 +102,11 @@ class CheckpointOperation(Operation):
 
     def text(self, arguments: Mapping[str, Any]) -> str:
         return f"checkpoint {spelled_where(arguments['where'])}"
+
+
+def _whole(draft: Draft, node: Node) -> bool:
+    """Whether a call is one of a module that no step has made."""
+    return node.kind == "module" and node.target not in draft.made
 
 
 OPERATION = CheckpointOperation()

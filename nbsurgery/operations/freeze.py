@@ -16,7 +16,6 @@ from ..edits import Edit, Place, class_imports
 from ..errors import StepError, an
 from ..expression import spell
 from ..graph import Node
-from ..select import is_glob
 from ..targets import call_name, one, resolve, spelled_where
 from .base import Field, Offer, Operation, need
 
@@ -152,15 +151,14 @@ class FreezeOperation(Operation):
             words = f"up to {call_name(draft.graph, node.id)}"
         else:
             where = need(arguments, "where", self.name)
-            targets = resolve(draft, where)
-            several = isinstance(where, str) and is_glob(where)
+            targets = resolve(draft, where, lambda n: n.kind in ("parameter", "module"))
             modules, tensors = [], []
             for t in targets:
                 if t.node.kind == "parameter":
                     tensors.append(t.node.target)
                 elif t.node.kind == "module":
                     modules.append(t.node.target)
-                elif not several:  # a pattern may find what has no weights beside what has
+                else:
                     raise StepError(f"{t.node.name!r} is {an(t.node.kind)}; it has no weights")
             modules = _outermost(modules)
             words = _listed([*modules, *tensors])

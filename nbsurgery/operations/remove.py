@@ -17,27 +17,8 @@ from ..edits import Assign, Edit, Place, Shorten
 from ..errors import StepError, an
 from ..expression import parse
 from ..graph import Node, Ref, Scope
-from ..targets import Target, call_name, one, outermost, resolve, spelled_where
+from ..targets import Passed, Target, call_name, one, outermost, resolve, spelled_where
 from .base import Field, Offer, Operation, edge, need
-
-
-class _Passed(nn.Module):
-    """What stands for a module in the draft that hands on what it is given: one value, or a tuple.
-
-    ``carried`` says where each value is found among the arguments: a place, a name, or ``None``.
-    """
-
-    def __init__(self, carried: tuple[int | str | None, ...] | None = None):
-        super().__init__()
-        self.carried = carried
-
-    def forward(self, *args, **kwargs):
-        if self.carried is None:
-            return args[0] if args else next(iter(kwargs.values()))
-        return tuple(
-            None if key is None else args[key] if isinstance(key, int) else kwargs[key]
-            for key in self.carried
-        )
 
 
 @dataclass(frozen=True)
@@ -209,7 +190,7 @@ class Remove(Operation):
         if not kind and given != ("x",):
             kind = camel(given[0])
         edit = PassThrough(step, comment, target.path, given, names, kept, kind)
-        stands = _Passed(keys if len(keys) > 1 else None)
+        stands = Passed(keys if len(keys) > 1 else None)
         draft.assign(edit, {target.path: stands})
 
     def _bypass(self, draft: Draft, step: int, node: Node, keep: Any = None) -> None:

@@ -58,7 +58,10 @@ class ResetParameters(Operation):
         ]
 
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
-        targets = resolve(draft, need(arguments, "where", self.name))
+        targets = resolve(
+            draft, need(arguments, "where", self.name),
+            lambda n: n.kind == "module" and _resettable(draft, n.target),
+        )  # fmt: skip
         for target in targets:
             if target.node.kind != "module":
                 raise StepError(

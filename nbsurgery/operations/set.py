@@ -170,11 +170,18 @@ class Set(Operation):
         ]
 
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
-        targets = resolve(draft, need(arguments, "where", "set"))
+        where = need(arguments, "where", "set")
         wanted = {k: v for k, v in arguments.items() if k not in ("where", "values")}
         wanted |= arguments.get("values") or {}
         if not wanted:
             raise StepError("set needs at least one attribute, such as stride=1")
+
+        def fits(node: Node) -> bool:
+            if node.kind != "module" or node.target in draft.made:
+                return False
+            return set(wanted) <= set(settable(draft.module(node.target)))
+
+        targets = resolve(draft, where, fits)
         changes: list[Change] = []
         known = {(c.path, c.name): c.new for e in draft.edits for c in _set_by(e)}
         for target in targets:
@@ -192,7 +199,7 @@ class Set(Operation):
                 if new != old:
                     changes.append(Change(path, name, old, new, kernel))
         if not changes:
-            raise StepError(f"{spelled_where(arguments['where'])} has these values already")
+            raise StepError(f"{spelled_where(where)} has these values already")
         _one_padding(draft, {**known, **{(c.path, c.name): c.new for c in changes}})
         for change in changes:
             if change.name == "inplace":

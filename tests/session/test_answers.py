@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from nbsurgery.errors import StepError
+from nbsurgery.errors import SelectionError, StepError
 from nbsurgery.session import Session
 
 
@@ -49,3 +49,36 @@ def test_a_module_without_a_name_is_refused_and_told_both_ways():
         session.do("tap", {"nodes": ["body"], "head": nn.Linear(6, 5)})
     session.do("replace", {"where": "body.1", "new": nn.SiLU()})  # nothing to lose
     assert "model.body[1] = nn.SiLU()" in session.code and not session.code.count("Linear")
+
+
+class Rows(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(3))
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x) * 2
+        return self.head(x)
+
+
+AFTER_REMOVAL = [
+    ("checkpoint", {}), ("freeze", {}), ("reset_parameters", {}), ("insert", {"new": "nn.Dropout(0.1)"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("operation", "more"), AFTER_REMOVAL)
+def test_a_pattern_leaves_out_what_an_earlier_step_removed(operation, more):
+    where = "after" if operation == "insert" else "where"
+    session = Session(Rows().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("remove", {"where": "blocks.1"})
+    session.do(operation, {where: "blocks.*", **more})
+    assert session.report.ok and session.steps[1]["detail"] == "2 places", session.code
+    if operation == "checkpoint":
+        with pytest.raises(StepError, match="'blocks.1' was put there by an earlier step"):
+            session.do(operation, {where: "blocks.1"})
+    session = Session(Rows().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("remove", {"where": "blocks.*"})
+    with pytest.raises(SelectionError, match="an earlier step took it away"):
+        session.do(operation, {where: ["head", "blocks.?"], **more})
