@@ -274,7 +274,9 @@ class SetValue(Edit):
         return ()
 
     def lines(self, place: Place) -> list[str]:
-        here = f"{place.variable}.{self.path}"
+        owner, _, name = self.path.rpartition(".")
+        module = owner in dict(place.model.named_modules(remove_duplicate=False))
+        here = f"{place.spelled(owner) if module else f'{place.variable}.{owner}'}.{name}"
         return [f"{here} = {self.value.replace('{}', here)}"]
 
     def without(self, gone: Callable[[str], bool]) -> Edit | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from torch import nn
+
+from .source import own_methods, sizes_demanded
 
 # Configuration entries that count the layers of a stack, by the names Hugging Face gives them.
 _COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers")
@@ -54,6 +56,42 @@ def beside_head(model: nn.Module, old: int, new: int) -> Iterator[tuple[str, str
         yield "config.num_labels", str(new)
         if getattr(model, "num_labels", None) == old:
             yield "num_labels", str(new)
+
+
+def beside_inputs(
+    model: nn.Module, path: str, old: int, axes: Collection[int], first: bool
+) -> Iterator[str]:
+    """Attributes that say how many channels enter, where the layer at `path` reads `old` of them.
+
+    These are what a module around the layer compares with the size of what it is given and, for what
+    enters the model, what a configuration calls ``num_channels``, with the modules that repeat it.
+
+    Args:
+        model: The model.
+        path: Of the layer.
+        old: How many channels it reads.
+        axes: Where a tensor has its channels, counted from either end.
+        first: Whether the layer reads what enters the model.
+
+    Yields:
+        The path of each attribute from the root.
+    """
+    where, config = _config(model, path)
+    entry = "num_channels" if first and getattr(config, "num_channels", None) == old else None
+    parts = path.split(".")[:-1]
+    for i in range(len(parts), -1, -1):
+        around = model.get_submodule(".".join(parts[:i]))
+        demanded = {
+            name
+            for code in own_methods(type(around))
+            for name, axis in sizes_demanded(code)
+            if axis in axes
+        }
+        for name in sorted({*demanded, *((entry,) if entry else ())}):
+            if vars(around).get(name) == old:
+                yield ".".join([*parts[:i], name])
+    if entry is not None:
+        yield f"{where}.{entry}"
 
 
 def _config(model: nn.Module, path: str) -> tuple[str, Any]:

@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import functools
 import inspect
+import itertools
 import linecache
 import operator
 import os
@@ -296,6 +297,57 @@ def constants_of(code: types.CodeType) -> dict[str, ast.expr]:
         for name, found in values.items()
         if None not in found and len({ast.dump(value) for value in found}) == 1
     }
+
+
+@functools.lru_cache(1024)
+def sizes_demanded(code: types.CodeType) -> frozenset[tuple[str, int]]:
+    """The attributes of ``self`` that a method compares with a size of a tensor, or raises.
+
+    Returns:
+        Each with the axis: ``("num_channels", 1)`` for ``if x.shape[1] != self.num_channels: raise``.
+    """
+    definition, known = function_def(code), constants_of(code)
+    found: set[tuple[str, int]] = set()
+    if definition is None:
+        return frozenset()
+    unpacked: dict[str, int] = {}
+    tests: list[ast.expr] = []
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Assign) and _shape_of(node.value) and len(node.targets) == 1:
+            names = getattr(node.targets[0], "elts", ())
+            unpacked |= {n.id: i for i, n in enumerate(names) if isinstance(n, ast.Name)}
+        raising = isinstance(node, ast.If) and any(isinstance(s, ast.Raise) for s in node.body)
+        if raising or isinstance(node, ast.Assert):
+            tests.append(node.test)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("_assert"):
+            tests += node.args[:1]
+
+    def axis(side: ast.expr) -> int | None:
+        if isinstance(side, ast.Name):
+            return axis(known[side.id]) if side.id in known else unpacked.get(side.id)
+        index = side.slice if isinstance(side, ast.Subscript) and _shape_of(side.value) else None
+        if isinstance(side, ast.Call) and ast.unparse(side.func).endswith(".size") and side.args:
+            index = side.args[0]
+        try:
+            value = ast.literal_eval(index) if index is not None else None
+        except ValueError:
+            return None
+        return value if isinstance(value, int) else None
+
+    me = code.co_varnames[0] if code.co_varnames else ""
+    for test in (n for t in tests for n in ast.walk(t) if isinstance(n, ast.Compare)):
+        for mine, other in itertools.permutations((test.left, test.comparators[0])):
+            if isinstance(mine, ast.Attribute) and ast.unparse(mine.value) == me:
+                if (at := axis(other)) is not None:
+                    found.add((mine.attr, at))
+    return frozenset(found)
+
+
+def _shape_of(node: ast.AST) -> bool:
+    """Whether an expression is the shape of something: ``x.shape``, ``x.size()``."""
+    if isinstance(node, ast.Call):
+        return not node.args and ast.unparse(node.func).endswith(".size")
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
 @functools.lru_cache(1024)

@@ -13,13 +13,14 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.conv import _ConvNd
 
 from .. import rewrite, source
 from ..draft import Draft, is_head
 from ..errors import StepError, an
 from ..expression import Expression, evaluate, moded, parse
 from ..graph import Node, Ref, Scope
-from ..libraries import beside_head
+from ..libraries import beside_head, beside_inputs
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,50 @@ def count_classes(draft: Draft, step: int, path: str, made: Any) -> None:
         return
     for where, value in beside_head(draft.model, old.out_features, made.out_features):
         draft.set_value(step, where, value if made.out_features != old.out_features else None)
+
+
+def count_inputs(draft: Draft, step: int, path: str, made: Any) -> None:
+    """Set what stands beside a layer of how many channels enter, where a new one reads others."""
+    old = draft.model.get_submodule(path) if draft.exists(path) else None
+    if isinstance(old, nn.Linear) and isinstance(made, nn.Linear):
+        before, now, axes = old.in_features, made.in_features, (-1, 1, 2)
+    elif isinstance(old, _ConvNd) and isinstance(made, _ConvNd):
+        before, now, axes = old.in_channels, made.in_channels, (1, channel_axis(old))
+    else:
+        return
+    roots = [r for n in draft.calls_of(path) for r in inputs_read(draft, n, channel_axis(old))]
+    for where in beside_inputs(draft.model, path, before, axes, bool(roots)):
+        draft.set_value(step, where, str(now) if now != before else None)
+    for root in roots if now == before else ():
+        draft.inputs.pop(root.target, None)  # an earlier step had adapted the example
+
+
+def channel_axis(layer: nn.Module) -> int:
+    """Where what a layer reads has its channels, counted from the end."""
+    return -1 if isinstance(layer, nn.Linear) else -1 - len(layer.kernel_size)
+
+
+def inputs_read(draft: Draft, node: Node, axis: int) -> list[Node]:
+    """The model's inputs whose channels a call reads, as they are or through a cast, a padding, …
+
+    Empty where it reads something else as well, or where what lies between could change them.
+    """
+    found: list[Node] = []
+    for read in (draft.graph.by_id[i] for i in draft.graph.inputs_of(node.id)):
+        if read.kind == "input" and read.scope == "" and read.shape:
+            found.append(read)
+            continue
+        bare = read.kind == "module" and not draft.module(read.target).state_dict()
+        if not bare and read.kind not in ("function", "method") or not read.shape:
+            return []
+        behind = inputs_read(draft, read, axis)
+        if not behind or any(
+            len(root.shape) != len(read.shape) or root.shape[axis] != read.shape[axis]
+            for root in behind
+        ):
+            return []
+        found += behind
+    return found
 
 
 def written_only(draft: Draft, node: Node) -> bool:

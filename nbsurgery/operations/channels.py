@@ -36,7 +36,19 @@ from ..widths import (
     width_attribute,
     widths,
 )
-from .base import Field, Offer, Operation, count_classes, is_moded, literals, need, suffix_for
+from .base import (
+    Field,
+    Offer,
+    Operation,
+    channel_axis,
+    count_classes,
+    count_inputs,
+    inputs_read,
+    is_moded,
+    literals,
+    need,
+    suffix_for,
+)
 
 POLICIES = ("zero", "mean", "sum", "repeat", "new")
 
@@ -371,21 +383,18 @@ class Channels(Operation):
         return True
 
     def _inputs(self, draft: Draft, step: int, path: str, ins: int, same: bool) -> None:
-        """A layer that reads the model's input directly: the example follows."""
+        """A layer that reads what enters the model: the example follows."""
+        axis = channel_axis(draft.made[path])
         for node in draft.calls_of(path):
-            for source in draft.graph.inputs_of(node.id):
-                root = draft.graph.by_id[source]
-                if root.kind == "input" and root.scope == "" and root.shape:
-                    axis = len(root.shape) - 1 if isinstance(draft.made[path], nn.Linear) else 1
-                    draft.inputs[root.target] = (axis, ins)
-                    if same and ins > root.shape[axis]:
-                        draft.claims[step] = SameOutput()
+            for root in inputs_read(draft, node, axis):
+                draft.inputs[root.target] = (axis % len(root.shape), ins)
+                if same and ins > root.shape[axis]:
+                    draft.claims[step] = SameOutput()
 
 
 def _from_outside(draft: Draft, node: Node) -> bool:
-    """Whether a call reads nothing but inputs of the model."""
-    sources = [draft.graph.by_id[i] for i in draft.graph.inputs_of(node.id)]
-    return all(n.kind == "input" and n.scope == "" for n in sources)
+    """Whether a call reads nothing but what enters the model."""
+    return bool(inputs_read(draft, node, channel_axis(draft.module(node.target))))
 
 
 @dataclass(frozen=True)
@@ -446,6 +455,7 @@ def _change(
         draft.assign(edit, made)
         for path, layer in made.items():
             count_classes(draft, step, path, layer)
+            count_inputs(draft, step, path, layer)
 
 
 def _change_norms(draft: Draft, step: int, jobs: Mapping[str, Pieces]) -> None:

@@ -39,6 +39,7 @@ from .base import (
     attribute_name,
     class_piece,
     count_classes,
+    count_inputs,
     is_moded,
     literals,
     need,
@@ -183,6 +184,7 @@ class Replace(Operation):
             {target.path: made},
         )  # fmt: skip
         count_classes(draft, step, target.path, made)
+        count_inputs(draft, step, target.path, made)
         if isinstance(old, nn.LSTM) and isinstance(made, (nn.GRU, nn.RNN)):
             for node in target.nodes:
                 _without_cell(draft, step, node, type(made).__name__)

@@ -82,3 +82,51 @@ def test_a_pattern_leaves_out_what_an_earlier_step_removed(operation, more):
     session.do("remove", {"where": "blocks.*"})
     with pytest.raises(SelectionError, match="an earlier step took it away"):
         session.do(operation, {where: ["head", "blocks.?"], **more})
+
+
+class Patches(nn.Module):
+    """Compares what it is given with a number that it keeps beside its layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.num_inputs, self.kernel = 3, 3
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x):
+        _, channels, height, _ = x.shape
+        if channels != self.num_inputs:
+            raise ValueError(f"{channels} channels, and {self.num_inputs} are wanted")
+        assert height != self.kernel and self.num_inputs != 5
+        return self.conv(nn.functional.pad(x.to(self.conv.weight.dtype), (1, 1, 1, 1)))
+
+
+def test_a_number_that_a_forward_demands_follows_the_channels():
+    model = nn.Sequential(Patches(), nn.ReLU()).eval()
+    session = Session(model, (torch.randn(2, 3, 8, 8),), namespace={})
+    session.do("channels", {"where": "0.conv", "inputs": 1, "weights": "sum"})
+    assert "model[0].num_inputs = 1" in session.code and "kernel = 1" not in session.code
+    assert session.build()[0].num_inputs == 1 and model[0].num_inputs == 3
+    assert session.verify().ok, session.report
+    session.do("tap", {"nodes": ["0"]})
+    assert session.report.ok and session.build()(torch.randn(2, 1, 8, 8))["0"].shape[1] == 4
+    session.undo()
+    session.do("replace", {"where": "0.conv", "new": "nn.Conv2d(3, 4, 5)"})
+    assert "num_inputs" not in session.code
+
+
+@pytest.mark.parametrize("name", ["ViT", "Dinov2", "ConvNext", "CLIPVision"])
+def test_a_library_counts_the_channels_that_enter(name):
+    tf = pytest.importorskip("transformers")
+    small = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 16}
+    small |= {"patch_size": 8, "intermediate_size": 8}
+    if name == "ConvNext":
+        small = {"hidden_sizes": [4, 4, 4, 4], "depths": [1, 1, 1, 1]}
+    model = getattr(tf, f"{name}Model")(getattr(tf, f"{name}Config")(**small)).eval()
+    conv = next(n for n, m in model.named_modules() if isinstance(m, nn.Conv2d))
+    size = 32 if name == "ConvNext" else 16
+    session = Session(model, (), {"pixel_values": torch.randn(1, 3, size, size)}, namespace={})
+    session.do("channels", {"where": conv, "inputs": 1, "weights": "sum"})
+    edited = session.build()
+    assert edited.config.num_channels == 1 and model.config.num_channels == 3, session.code
+    assert edited(torch.randn(1, 1, size, size)) is not None
+    assert session.report.ok
