@@ -236,7 +236,7 @@ class Session:
 
     @property
     def example(self) -> tuple[tuple, dict]:
-        """The example inputs of the model: positional ones, then keywords."""
+        """The example inputs of the model as it was: positional ones, then keywords."""
         return self._example
 
     @example.setter
@@ -261,6 +261,11 @@ class Session:
         except BaseException:
             self._example, self.base = old, before
             raise
+
+    @property
+    def adapted(self) -> tuple[tuple, dict]:
+        """The example as the edited model takes it; for several models, as the first one does."""
+        return self._adapted(self._state.draft)
 
     @property
     def changed_outside(self) -> str | None:
@@ -554,8 +559,20 @@ class Session:
             return item
 
         if isinstance(value, Mapping):
+            for node, key in value.items():
+                if self._unknown(node) and isinstance(key, str) and not self._unknown(key):
+                    raise SelectionError(
+                        f"{node!r} names no node of this model, and {key!r} does: tap takes "
+                        f"{{node: key}}, such as {{{key!r}: {node!r}}}"
+                    )
             return {name(k): v for k, v in value.items()}
         return [name(v) for v in (value if isinstance(value, (list, tuple)) else [value])]
+
+    def _unknown(self, name: Any) -> bool:
+        """Whether a text names no call, scope or module."""
+        if not isinstance(name, str) or self._is_call(self.translate(name)):
+            return False
+        return all(name != path for path, _ in self.original.named_modules())
 
     def _named(self, where: Any) -> Any:
         if isinstance(where, list):
@@ -835,7 +852,7 @@ class Session:
         """Take over a recipe; what does not apply here is marked.
 
         Returns:
-            One sentence per step that did not apply.
+            One sentence per step that did not apply; steps are counted from 0.
         """
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -859,7 +876,7 @@ class Session:
         self._to(steps)
         return [
             f"step {i}, {s.text}: {self._state.outcomes[s.uid].reason}"
-            for i, s in enumerate(steps, 1)
+            for i, s in enumerate(steps)
             if self._state.outcomes[s.uid].state == "failed"
         ]
 

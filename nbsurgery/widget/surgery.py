@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import pathlib
 import threading
@@ -15,7 +16,7 @@ import anywidget
 import traitlets
 
 from nbsurgery import views
-from nbsurgery.errors import SelectionError, SurgeryError
+from nbsurgery.errors import SelectionError, StepError, SurgeryError
 from nbsurgery.select import is_operation, unknown_name
 from nbsurgery.session import Session
 from nbsurgery.widget import beside, fallback, notebook, protocol, scenery
@@ -26,6 +27,24 @@ _STATIC = pathlib.Path(__file__).parent / "static"
 _LOOKING = ("toggle", "expand_to", "facts", "find", "view", "stop_verify")
 _SOON = 0.1  # s, after which an answer comes with what could be tried until then
 _drawing = threading.RLock()  # of all widgets: two threads may look and edit at the same time
+
+
+def _by_name(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Tell one who gives a value by place what it may be called."""
+    given = inspect.signature(method).parameters.values()
+    places = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in given)
+    names = [p.name for p in given if p.kind is p.KEYWORD_ONLY]
+
+    @functools.wraps(method)
+    def named(self: Surgery, *args: Any, **kwargs: Any) -> Any:
+        if len(args) >= places:
+            odd = repr(args[places - 1])
+            told = ", or ".join(f"{name}={odd}" for name in names[:2])
+            rest = f"; it also takes {', '.join(f'{n}=' for n in names[2:])}" if names[2:] else ""
+            raise StepError(f"{method.__name__} takes {odd} by its name: {told}{rest}")
+        return method(self, *args, **kwargs)
+
+    return named
 
 
 class Surgery(anywidget.AnyWidget):
@@ -300,6 +319,7 @@ class Surgery(anywidget.AnyWidget):
         """
         self._do("replace", {"where": where, "new": new, **options})
 
+    @_by_name
     def remove(self, where: Any, *, keep: Any = None, **options: Any) -> None:
         """Take modules or calls out; what entered them passes on.
 
@@ -311,6 +331,7 @@ class Surgery(anywidget.AnyWidget):
         """
         self._do("remove", {"where": where, "keep": keep, **options})
 
+    @_by_name
     def insert(self, new: str, *, after: Any = None, before: Any = None, **options: Any) -> None:
         """Put a new module or function behind a node, in front of one, or on one edge.
 
@@ -323,10 +344,12 @@ class Surgery(anywidget.AnyWidget):
         """
         self._do("insert", {"new": new, "after": after, "before": before, **options})
 
+    @_by_name
     def cut(self, *, after: Any = None, before: Any = None, **options: Any) -> None:
         """End the model at a node: the value after it, or what enters it, becomes the output."""
         self._do("cut", {"after": after, "before": before, **options})
 
+    @_by_name
     def tap(
         self, nodes: Any, *, output: str | None = None, head: str | None = None, **options: Any
     ) -> None:
@@ -341,6 +364,7 @@ class Surgery(anywidget.AnyWidget):
         """
         self._do("tap", {"nodes": nodes, "output": output, "head": head, **options})
 
+    @_by_name
     def channels(
         self,
         where: Any,
@@ -366,10 +390,12 @@ class Surgery(anywidget.AnyWidget):
         arguments["follow"] = follow or None
         self._do("channels", {**arguments, **options})
 
+    @_by_name
     def start(self, *, at: Any) -> None:
         """Begin the model at a node: the values that cross into it become the inputs."""
         self._do("start", {"at": at})
 
+    @_by_name
     def split(self, *, after: Any) -> None:
         """Make several modules of one: two for one node, one more than there are nodes in a list.
 
@@ -377,6 +403,7 @@ class Surgery(anywidget.AnyWidget):
         """
         self._do("split", {"after": after})
 
+    @_by_name
     def connect(self, source: Any, *, into: Any, how: str = "add", project: bool = False) -> None:
         """Lead a value to a later node as well.
 
@@ -393,6 +420,7 @@ class Surgery(anywidget.AnyWidget):
         """Change hyper-parameters that are plain attributes: ``surgery.set("conv1", stride=1)``."""
         self._do("set", {"where": where, **values})
 
+    @_by_name
     def freeze(self, where: Any = None, *, until: Any = None, batchnorm: str | None = None) -> None:
         """Keep weights from training: those of `where`, or everything up to the node `until`.
 
@@ -553,8 +581,17 @@ class Surgery(anywidget.AnyWidget):
 
     @property
     def example(self) -> Any:
-        """The example inputs that the model is called with."""
-        return self._session.example
+        """The example inputs, as the edited model takes them: ``surgery.build()(*surgery.example)``.
+
+        A tuple; a dict where all are given by name, ``(args, kwargs)`` where only some are. What is set
+        is what the model as it was takes: edits that change what goes in, such as
+        ``channels("conv1", inputs=4)`` and ``start``, adapt it.
+        """
+        args, kwargs = self._session.adapted
+        if kwargs and not args:
+            return kwargs
+        pair = len(args) == 2 and isinstance(args[0], tuple) and isinstance(args[1], Mapping)
+        return (args, kwargs) if kwargs or pair else args
 
     @example.setter
     def example(self, value: Any) -> None:

@@ -130,3 +130,18 @@ def test_a_library_counts_the_channels_that_enter(name):
     assert edited.config.num_channels == 1 and model.config.num_channels == 3, session.code
     assert edited(torch.randn(1, 1, size, size)) is not None
     assert session.report.ok
+
+
+def test_a_tap_with_key_and_node_swapped_is_told_the_order():
+    session = small()
+    with pytest.raises(SelectionError, match=r"\{node: key\}, such as \{'body.0': 'c2'\}"):
+        session.do("tap", {"nodes": {"c2": "body.0"}})
+    session.do("tap", {"nodes": {"body": "head"}})  # a key may be a name, too
+
+
+def test_what_a_recipe_could_not_do_is_counted_as_steps_are(tmp_path):
+    session = small()
+    session.do("replace", {"where": "body.1", "new": "nn.SiLU()"})
+    session.save(tmp_path / "steps.json")
+    other = Session(Rows().eval(), (torch.randn(2, 4),), namespace={})
+    assert other.load(tmp_path / "steps.json")[0].startswith("step 0, ")

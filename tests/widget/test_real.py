@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import nbsurgery as nbs
-from nbsurgery.errors import SelectionError
+from nbsurgery.errors import SelectionError, StepError
 
 
 class Small(nn.Module):
@@ -283,3 +283,27 @@ def test_a_selection_of_unknown_names_is_refused(surgery):
     with pytest.raises(SelectionError, match=f"nearest: '{name}'"):
         surgery.selection = [name + "x"]
     assert surgery.selection == [name]
+
+
+def test_values_given_by_place_are_told_their_names(surgery):
+    """A raw TypeError would only count them."""
+    with pytest.raises(StepError, match="cut takes 'fc' by its name: after='fc', or before='fc'"):
+        surgery.cut("fc")
+    with pytest.raises(StepError, match="inputs=4, or outputs=4; it also takes weights=, follow="):
+        surgery.channels("conv1", 4)
+
+
+def test_the_example_is_what_the_edited_model_takes(surgery, model, x):
+    """Also where it begins inside; named inputs make a dict."""
+    assert surgery.example[0] is x
+    surgery.channels("stem", inputs=4)
+    assert surgery.example[0].shape == (2, 4, 8, 8)
+    assert surgery.build()(*surgery.example).shape == (2, 5)
+    surgery.undo()
+    surgery.start(at="block")
+    assert surgery.example[0].shape == (2, 8, 8, 8)
+    assert torch.equal(surgery.build()(*surgery.example), model(x))
+    surgery.undo()
+    surgery.example = surgery.example
+    assert surgery.example == (x,)
+    assert nbs.Surgery(model, x=x).example == {"x": x}
