@@ -12,7 +12,7 @@ from torch import nn
 
 from .edits import Edit, Place, class_imports
 from .expression import Expression, spell
-from .paths import assignment, moved, quoted, singular, spelled
+from .paths import assignment, each, loop, nested, quoted, spelled
 
 
 @dataclass(frozen=True)
@@ -92,20 +92,20 @@ class Children(Edit):
             here = place.spelled(paths[0])
             last = place.assigned(paths[0], "layers")
             return self._rebuilt(place, here, "layer", last, root=not paths[0])
-        found = _loop(place, paths)
-        if found is None:
+        found = loop(place.model, paths, place.variable)
+        if found is None or not found[2]:
             names = ", ".join(map(quoted, paths))
-            each, var, here = (
+            head, var, here = (
                 f"for path in ({names}):",
                 "path",
                 f"{place.variable}.get_submodule(path)",
             )
             last = f"{place.variable}.set_submodule(path, layers)"
         else:
-            each, var, rest, item = found
+            head, var, rest, item = found
             here, last = spelled(item, rest, var), assignment(item, rest, var, "layers")
         body = self._rebuilt(place, here, "block" if var == "layer" else "layer", last)
-        return [each, *("    " + line for line in body)]
+        return nested([head], body)
 
     def _appended(self, place: Place, paths: Sequence[str]) -> list[str]:
         child = self.children[0]
@@ -113,14 +113,9 @@ class Children(Edit):
             old = place.spelled(f"{child.path}.{child.anchor}" if child.path else child.anchor)
             here, value = place.spelled(paths[0]), place.made(child, old)
             return [f"{here}.add_module({quoted(child.name)}, {value})"]
-        found = _loop(place, paths)
-        if found is None:
-            each = f"for block in ({', '.join(map(place.spelled, paths))}):"
-            here = "block"
-        else:
-            each, var, rest, item = found
-            here = spelled(item, rest, var)
-        return [each, f"    {here}.add_module({quoted(child.name)}, {place.made(child, '')})"]
+        heads, here = each(place.model, paths, place.variable, "block")
+        value = place.made(child, "")
+        return nested(heads, [f"{here}.add_module({quoted(child.name)}, {value})"])
 
     def _rebuilt(
         self, place: Place, here: str, layer: str, last: str, root: bool = False
@@ -144,43 +139,6 @@ class Children(Edit):
             *after,
             last,
         ]
-
-
-def _loop(place: Place, paths: Sequence[str]) -> tuple[str, str, str, nn.Module] | None:
-    """The loop over the items of one list that hold the containers: ``for stage in model.stages:``.
-
-    Returns:
-        Its head, its variable, the path of the container in an item, and one item.
-    """
-    columns = [
-        dict.fromkeys(column) for column in zip(*(p.split(".") for p in paths), strict=False)
-    ]
-    several = [i for i, column in enumerate(columns) if len(column) > 1]
-    if (
-        len({p.count(".") for p in paths}) > 1
-        or len(several) != 1
-        or several[0] in (0, len(columns) - 1)
-    ):
-        return None
-    at, parts = several[0], paths[0].split(".")
-    whole, rest = ".".join(parts[:at]), ".".join(parts[at + 1 :])
-    items, var = place.model.get_submodule(whole), singular(parts[at - 1])
-    plain = type(items).__iter__ in (nn.Sequential.__iter__, nn.ModuleList.__iter__)
-    if not plain or moved(items) or not var.isidentifier():
-        return None
-    if var in (place.variable, "layers", "name"):
-        var = "part"
-    numbers, count = [int(n) if n.isdigit() else -1 for n in columns[at]], len(items)
-    first, end = numbers[0], numbers[0] + len(numbers)
-    if first < 0 or numbers != list(range(first, end)) or end > count:
-        return None
-    cut = "" if (first, end) == (0, count) else f"[{first or ''}:{end if end < count else ''}]"
-    if cut and type(items) not in (nn.Sequential, nn.ModuleList):
-        return None  # a slice of a subclass would call its own __init__
-    held = [items[i] for i in numbers]
-    texts = {(spelled(item, rest, var), assignment(item, rest, var, "")) for item in held}
-    head = f"for {var} in {place.spelled(whole)}{cut}:"
-    return (head, var, rest, held[0]) if len(texts) == 1 else None
 
 
 def together(edits: Iterable[Edit], model: nn.Module, made: Mapping[str, Any]) -> list[Edit]:

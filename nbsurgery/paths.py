@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import keyword
-from collections.abc import Iterator, Mapping
+import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torch import nn
@@ -95,22 +96,29 @@ def children(container: nn.Module) -> list[str]:
 
 
 @contextlib.contextmanager
-def renumbered(moved: Mapping[int, list[str]]) -> Iterator[None]:
+def renumbered(moved: Mapping[int, list[str]], grown: Iterable[int] = ()) -> Iterator[None]:
     """While containers get new children: behind those, numbers mean other ones, names stay.
 
     Args:
         moved: The id of a container → the names of all its children in the end; none where no number
             can be used.
+        grown: The ids of containers that another class gives new children: numbers stay, and a loop
+            over all would meet them in a second run.
     """
-    token = _moved.set({**_moved.get(), **moved})
+    tokens = _moved.set({**_moved.get(), **moved}), _grown.set(_grown.get() | set(grown))
     try:
         yield
     finally:
-        _moved.reset(token)
+        _moved.reset(tokens[0])
+        _grown.reset(tokens[1])
 
 
+_NONE: Mapping[int, list[str]] = types.MappingProxyType({})
 _moved: contextvars.ContextVar[Mapping[int, list[str]]] = contextvars.ContextVar(
-    "moved", default={}
+    "moved", default=_NONE
+)
+_grown: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar(
+    "grown", default=frozenset()
 )
 
 
@@ -123,6 +131,99 @@ def singular(name: str) -> str:
     if name.endswith("s") and not name.endswith("ss") and len(name) > 2:
         return name[:-1]
     return name if len(name) > 2 else "layer"
+
+
+def loop(
+    root: nn.Module, paths: Sequence[str], variable: str, at: int | None = None
+) -> tuple[str, str, str, nn.Module] | None:
+    """The loop over the items of one list that hold the modules: ``for stage in model.stages[1:]:``.
+
+    Args:
+        root: The base model.
+        paths: Of the modules, in their order.
+        variable: The person's name for the model.
+        at: Which part of the paths counts the items; by default the one in which they differ.
+
+    Returns:
+        Its head, its variable, the path of a module in an item, and one item; ``None`` where there is no
+        such list, or where it gets new items.
+    """
+    columns = [dict.fromkeys(column) for column in zip(*(p.split(".") for p in paths))]
+    several = [i for i, column in enumerate(columns) if len(column) > 1]
+    at = several[0] if at is None and several else at
+    if len({p.count(".") for p in paths}) > 1 or not at or several not in ([at], []):
+        return None
+    parts = paths[0].split(".")
+    whole, rest = ".".join(parts[:at]), ".".join(parts[at + 1 :])
+    try:
+        items = root.get_submodule(whole)
+    except AttributeError:  # a list that a step makes
+        return None
+    if id(items) in _grown.get() or moved(items) or type(items).__iter__ not in _ITER:
+        return None
+    numbers, count = [int(n) if n.isdigit() else -1 for n in columns[at]], len(items)
+    first, end = numbers[0], numbers[0] + len(numbers)
+    if first < 0 or numbers != list(range(first, end)) or end > count:
+        return None
+    if not all(indexed(items, str(n)) for n in numbers):
+        return None
+    cut = "" if (first, end) == (0, count) else f"[{first or ''}:{end if end < count else ''}]"
+    if cut and type(items) not in (nn.Sequential, nn.ModuleList):
+        return None  # a slice of a subclass would call its own __init__
+    name = singular(parts[at - 1])
+    if name == parts[at - 1] or not name.isidentifier() or keyword.iskeyword(name):
+        name = "block" if rest else "layer"
+    if name in (variable, "layers", "name"):
+        name = "part"
+    held = [items[i] for i in numbers]
+    texts = {spelled(item, rest, name) for item in held}
+    head = f"for {name} in {spelled(root, whole, variable)}{cut}:"
+    return (head, name, rest, held[0]) if len(texts) == 1 else None
+
+
+_ITER = (nn.Sequential.__iter__, nn.ModuleList.__iter__)
+
+
+def each(
+    root: nn.Module, paths: Sequence[str], variable: str, name: str = "module"
+) -> tuple[list[str], str]:
+    """The heads of the loops that go through modules, and what one is called in the innermost.
+
+    Where they are no items of lists, it goes through what they are called: ``for module in (…):``.
+    """
+    if found := loop(root, paths, variable):
+        return [found[0]], spelled(found[3], found[2], found[1])
+    lists: dict[str, list[str]] = {}
+    for path in paths:
+        parts = path.split(".")
+        last = max((i for i, part in enumerate(parts) if part.isdigit()), default=0)
+        lists.setdefault(".".join(parts[:last]), []).append(path)
+    if len(lists) > 1 and "" not in lists and any(len(found) > 1 for found in lists.values()):
+        inner = [loop(root, p, variable, w.count(".") + 1) for w, p in lists.items()]
+        rests = {(i[2], spelled(i[3], i[2], "")) if i else None for i in inner}
+        cuts = {i[0].rpartition("[")[2] if i and i[0].endswith("]:") else "" for i in inner}
+        outer, here = each(root, list(lists), variable, "stage")
+        item = (
+            inner[0][1]
+            if inner[0] and not any(f" {inner[0][1]} in" in h for h in outer)
+            else "block"
+        )
+        if (
+            None not in rests
+            and len(rests) == len(cuts) == 1
+            and not any(f" {item} in" in h for h in outer)
+        ):
+            cut = cuts.pop()
+            head = f"for {item} in {here}{'[' + cut if cut else ':'}"
+            return [*outer, head], spelled(inner[0][3], inner[0][2], item)
+    names = [spelled(root, p, variable) for p in paths]
+    return [f"for {name} in ({', '.join(names)}{',' * (len(names) == 1)}):"], name
+
+
+def nested(heads: Sequence[str], body: Sequence[str]) -> list[str]:
+    """The statements of `body` inside of loops."""
+    lines = [f"{'    ' * i}{head}" for i, head in enumerate(heads)]
+    return [*lines, *("    " * len(heads) + line for line in body)]
 
 
 def assignment(root: nn.Module, path: str, variable: str, value: str) -> str:

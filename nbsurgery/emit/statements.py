@@ -87,7 +87,10 @@ def emit(draft: Draft, variable: str = "model", style: Style = Style()) -> str:
     """
     draft = draft.copy()
     draft.finish()
-    with renumbered(order(draft.edits, draft.model)):
+    grown = [
+        id(draft.model.get_submodule(_path(draft, r))) for r in draft.rewires.values() if r.new
+    ]
+    with renumbered(order(draft.edits, draft.model), grown):
         return _emitted(draft, variable, style)
 
 

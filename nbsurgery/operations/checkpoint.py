@@ -12,6 +12,7 @@ from ..edits import Edit, Place, class_imports
 from ..errors import StepError
 from ..expression import spell
 from ..graph import Node
+from ..paths import each, nested
 from ..targets import resolve, spelled_where
 from .base import Offer, Operation, need
 
@@ -40,8 +41,8 @@ class Checkpoint(Edit):
             if len(paths) == 1:
                 lines.append(f"{place.spelled(paths[0])}.__class__ = {name}")
                 continue
-            names = ", ".join(place.spelled(p) for p in paths)
-            lines += [f"for module in ({names}):", f"    module.__class__ = {name}"]
+            heads, here = each(place.model, paths, place.variable)
+            lines += nested(heads, [f"{here}.__class__ = {name}"])
         return lines
 
     def without(self, gone: Callable[[str], bool]) -> Edit | None:

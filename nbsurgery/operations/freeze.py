@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +15,7 @@ from ..edits import Edit, Place, class_imports
 from ..errors import StepError, an
 from ..expression import spell
 from ..graph import Node
+from ..paths import each, nested
 from ..targets import call_name, one, resolve, spelled_where
 from .base import Field, Offer, Operation, need
 
@@ -38,11 +38,15 @@ class Freeze(Edit):
         if not types:
             if len(self.modules) <= 2:
                 return [f"{place.spelled(p)}.requires_grad_({flag})" for p in self.modules] + lines
-            return [*self._loop(place), f"    module.requires_grad_({flag})", *lines]
+            heads, here = each(place.model, self.modules, place.variable)
+            return [*nested(heads, [f"{here}.requires_grad_({flag})"]), *lines]
         place.need("from torch import nn")
-        body = [f"    module.requires_grad_({flag})"]
+        heads, here = each(place.model, self.modules, place.variable)
+        if len(self.modules) == 1:
+            heads, here = [], place.spelled(self.modules[0])
+        body = [f"{here}.requires_grad_({flag})"]
         only = len({spell(t) for t in types}) == 1 and types[0].__module__.startswith("torch.nn")
-        body.append("    for bn in module.modules():")
+        body.append(f"for bn in {here}.modules():")
         for kind in types:
             place.need(*class_imports(kind))
             name = f"Frozen{kind.__name__}"
@@ -54,28 +58,17 @@ class Freeze(Edit):
             test = f"isinstance(bn, {spell(kind)})" if only else f"type(bn) is {spell(kind)}"
             if self.on:
                 body += [
-                    f"        if {test}:",
-                    f"            bn.__class__ = {name}",
-                    "            bn.eval()",
+                    f"    if {test}:",
+                    f"        bn.__class__ = {name}",
+                    "        bn.eval()",
                 ]
             else:
                 body += [
-                    f"        if isinstance(bn, {name}):",
-                    f"            bn.__class__ = {spell(kind)}",
-                    f"            bn.train({place.variable}.training)",
+                    f"    if isinstance(bn, {name}):",
+                    f"        bn.__class__ = {spell(kind)}",
+                    f"        bn.train({place.variable}.training)",
                 ]
-        if len(self.modules) == 1:
-            here = place.spelled(self.modules[0])
-            body = [
-                textwrap.dedent("    " + b.replace("module.", f"{here}.")) for b in body[:2]
-            ] + [b[4:] for b in body[2:]]
-            return [*body, *lines]
-        return [*self._loop(place), *body, *lines]
-
-    def _loop(self, place: Place) -> list[str]:
-        names = [place.spelled(p) for p in self.modules]
-        inner = ", ".join(names) + ("," if len(names) == 1 else "")
-        return [f"for module in ({inner}):"]
+        return [*nested(heads, body), *lines]
 
     def reaches(self, path: str) -> bool:
         return any(p == path or path.startswith(f"{p}.") for p in self.modules)

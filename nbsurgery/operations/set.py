@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +13,7 @@ from ..draft import Draft, batch_of, shape_text
 from ..edits import Edit, Place
 from ..errors import StepError, an, nearest
 from ..graph import Node
+from ..paths import each, nested
 from ..targets import resolve, spelled_where
 from .base import Field, Offer, Operation, need, written_only
 
@@ -75,13 +75,9 @@ def _set_by(edit: Edit) -> tuple[Change, ...]:
 
 
 def _lines(place: Place, paths: Sequence[str], values: Sequence[tuple[str, str]]) -> list[str]:
-    loop = _slice(place, paths) if len(paths) > 1 else None
-    if loop is not None:
-        head, variable, rest = loop
-        return [head] + [f"    {variable}{rest}.{k} = {v}" for k, v in values]
-    if len(paths) > 2:
-        names = ", ".join(place.spelled(p) for p in paths)
-        return [f"for layer in ({names}):"] + [f"    layer.{k} = {v}" for k, v in values]
+    heads, here = each(place.model, paths, place.variable, "layer")
+    if len(paths) > 2 or len(paths) == 2 and " in (" not in heads[0]:
+        return nested(heads, [f"{here}.{k} = {v}" for k, v in values])
     return [f"{place.spelled(p)}.{k} = {v}" for p in paths for k, v in values]
 
 
@@ -119,31 +115,6 @@ def common(paths: Sequence[str]) -> str:
             break
         together.append(names[0])
     return ".".join(together)
-
-
-def _slice(place: Place, paths: Sequence[str]) -> tuple[str, str, str] | None:
-    """``for block in model.layer4[1:]:`` where the paths are the same place of neighbours."""
-    found = [re.fullmatch(r"(.+?)\.(\d+)((?:\.[^.]+)*)", p) for p in paths]
-    if not all(found):
-        return None
-    heads, tails = {m[1] for m in found}, {m[3] for m in found}
-    numbers = [int(m[2]) for m in found]
-    if len(heads) != 1 or len(tails) != 1:
-        return None
-    container = place.model.get_submodule(next(iter(heads)))
-    if type(container) not in (nn.Sequential, nn.ModuleList):
-        return None
-    if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
-        return None
-    start, end = numbers[0], numbers[-1] + 1
-    text = place.spelled(next(iter(heads)))
-    if start or end != len(container):
-        text += f"[{start or ''}:{'' if end == len(container) else end}]"
-    # the rest of the path is the same below each: spelled from the first
-    first = place.spelled(paths[0])
-    rest = first[len(place.spelled(f"{next(iter(heads))}.{start}")) :]
-    variable = "block" if rest else "layer"
-    return f"for {variable} in {text}:", variable, rest
 
 
 class Set(Operation):

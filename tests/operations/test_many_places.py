@@ -236,3 +236,22 @@ def test_a_layer_that_serves_every_turn_goes_as_one_or_for_one_turn(looped):
     looped.undo()
     looped.do("remove", {"where": "dropout"})
     assert looped.code == "# no step: the model stays as it is\n"
+
+
+def test_what_is_done_to_all_blocks_is_a_loop_in_a_loop(session):
+    session.do("freeze", {"where": "stages.*.blocks.*.conv"})
+    session.do("checkpoint", {"where": "stages.*.blocks.*"})
+    loops = "for stage in model.stages:\n    for block in stage.blocks:\n        block."
+    assert f"{loops}conv.requires_grad_(False)\n" in session.code
+    assert f"{loops}__class__ = CheckpointedResidual\n" in session.code
+    holds(session)
+
+
+def test_a_loop_does_not_meet_what_a_class_adds_to_a_container(session):
+    """In a second run the new layer is a child as well."""
+    session.do("freeze", {"where": ["head.0", "head.1", "head.2", "head.3", "head.4"]})
+    session.do("insert", {"new": "nn.BatchNorm2d(2)", "after": "head.4"})
+    session.do("insert", {"new": "torch.relu", "after": "head.2"})
+    scope = {"model": session.build()}
+    exec(session.code, scope)
+    assert scope["model"].head.norm.weight.requires_grad
