@@ -30,6 +30,7 @@ class Difference:
         problem: What differs in structure, type or shape; ``None`` where only numbers do.
         relative: The largest difference as a share of the largest number compared with.
         tolerance: The share up to which round-off explains a difference.
+        numbers: How many numbers were compared; with none, equality says nothing.
     """
 
     max_abs: float = 0.0
@@ -37,6 +38,7 @@ class Difference:
     problem: str | None = None
     relative: float = 0.0
     tolerance: float = 1e-5
+    numbers: int = 0
 
     @property
     def equal(self) -> bool:
@@ -166,10 +168,10 @@ def _difference(new: Any, old: Any, path: str, seen: tuple[int, ...]) -> Differe
     if mine is None or theirs is None:
         same = new is old or (type(new) is type(old) and _equal(new, old))
         if same or (callable(new) and callable(old)):
-            return Difference(where=path)
+            return Difference(where=path, numbers=int(isinstance(new, (int, float, complex))))
         if isinstance(new, (int, float)) and isinstance(old, (int, float)):
             apart = abs(new - old)
-            return Difference(apart, path, None, apart / (abs(old) or 1))
+            return Difference(apart, path, None, apart / (abs(old) or 1), numbers=1)
         return Difference(math.inf, path, f"{brief(new)} in place of {brief(old)}")
     if id(new) in seen:
         return Difference(where=path)
@@ -179,14 +181,15 @@ def _difference(new: Any, old: Any, path: str, seen: tuple[int, ...]) -> Differe
         return Difference(
             math.inf, path, f"{len(keys)} parts in place of {len(others)} ({extra[0]} first)"
         )
-    worst = Difference()
+    worst, numbers = Difference(), 0
     for (step, a), (_, b) in zip(mine, theirs):
         found = _difference(a, b, path + step, (*seen, id(new)))
         if found.problem:
             return found
+        numbers += found.numbers
         if found.relative > worst.relative or found.max_abs > worst.max_abs:
             worst = found
-    return worst
+    return dataclasses.replace(worst, numbers=numbers)
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -203,14 +206,14 @@ def _tensors(new: torch.Tensor, old: torch.Tensor, path: str) -> Difference:
             a, b = (tuple(a), tuple(b)) if what == "shape" else (a, b)
             return Difference(math.inf, path, f"{what} {a} in place of {b}")
     if new.is_meta or not new.numel():
-        return Difference(where=path)
+        return Difference(where=path, numbers=new.numel())
     new, old = new.detach(), old.detach()
     if new.is_sparse or new.layout is not torch.strided:
         new, old = new.to_dense(), old.to_dense()
     if new.is_quantized:
         new, old = new.dequantize(), old.dequantize()
     if torch.equal(new, old):
-        return Difference(where=path)
+        return Difference(where=path, numbers=new.numel())
     wide = torch.complex128 if new.is_complex() else torch.float64
     tolerance = _TOLERANCE.get(new.dtype, 2e-2 if new.is_floating_point() else 0.0)
     a, b = new.to(wide), old.to(wide)
@@ -218,7 +221,7 @@ def _tensors(new: torch.Tensor, old: torch.Tensor, path: str) -> Difference:
     apart[(a == b) | (a.isnan() & b.isnan())] = 0  # inf - inf and NaN
     largest = float(apart.nan_to_num(math.inf).max())
     scale = float(b.abs().nan_to_num(0, 0).max()) or 1.0
-    return Difference(largest, path, None, largest / scale, tolerance)
+    return Difference(largest, path, None, largest / scale, tolerance, new.numel())
 
 
 # --- in words --------------------------------------------------------------------------------------

@@ -145,3 +145,29 @@ def test_what_a_recipe_could_not_do_is_counted_as_steps_are(tmp_path):
     session.save(tmp_path / "steps.json")
     other = Session(Rows().eval(), (torch.randn(2, 4),), namespace={})
     assert other.load(tmp_path / "steps.json")[0].startswith("step 0, ")
+
+
+class Picks(nn.Module):
+    """Gives nothing on most examples, as a detector without weights does."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 6), nn.ReLU())
+
+    def forward(self, x):
+        scores = self.body(x)
+        return {"picked": scores[scores > 1e6]}
+
+
+def test_an_empty_output_proves_nothing():
+    """What it is made of is compared; a wrong wiring would show there."""
+    session = Session(Picks().eval(), (torch.randn(2, 4),), namespace={})
+    session.do("replace", {"where": "body.1", "new": "nn.SiLU()"})
+    (told,) = [f for f in session.report.findings if f.severity == "warning"]
+    assert "holds no numbers on this example, {'picked': (0,)}: nothing was compared" in told.text
+    wired = [f.text for f in session.report.findings if "wired as planned" in f.text]
+    assert wired == ["the code is wired as planned: both give the same numbers at body.1 and gt, bit for bit"]
+    assert not [f for f in session.report.findings if "equals the original's" in f.text]
+    session.do("insert", {"new": "nn.Identity()", "after": "body"})
+    session.example = torch.full((2, 4), 1e9)
+    assert not [f for f in session.report.findings if "no numbers" in f.text]

@@ -13,7 +13,7 @@ from ...claims import Claim, OutputEquals, OutputsEqual, PartEqualsOutput, SameO
 from ...errors import ReplayRefused, SurgeryError
 from ...graph import Graph
 from .. import runs
-from ..compare import Difference, difference, tensors
+from ..compare import Difference, difference, shapes, tensors
 from ..copy import structural_copy
 from ..double import in_double
 from ..report import Finding
@@ -40,7 +40,9 @@ def check(subject: Subject) -> Iterator[Finding]:
     yield from (finding for _, finding in verdicts)
     if not subject.claims:
         found = difference(output, original.output)
-        if found.equal:
+        if found.equal and not found.numbers:
+            yield Finding("warning", _empty("the output", output))
+        elif found.equal:
             yield Finding("info", "on the example the output equals the original's, bit for bit")
         elif found.problem is None:
             yield Finding("info", f"against the original the output shows {found}")
@@ -133,16 +135,18 @@ def _wanted(claim: Claim) -> list[str]:
 
 def _judge(claim, output, original, inner, graph: Graph) -> Iterator[Verdict]:
     if isinstance(claim, SameOutput):
-        yield _verdict(difference(output, original), "the output", "the original's")
+        found = difference(output, original)
+        yield _verdict(found, "the output", "the original's", output)
     elif isinstance(claim, OutputEquals):
         what = f"the original's value of {_name(graph, claim.node)}"
-        yield _verdict(difference(output, inner[claim.node]), "the output", what)
+        yield _verdict(difference(output, inner[claim.node]), "the output", what, output)
     elif isinstance(claim, PartEqualsOutput):
         part = _part(output, claim.key)
-        yield _verdict(difference(part, original), f"part {claim.key!r}", "the original's output")
+        found = difference(part, original)
+        yield _verdict(found, f"part {claim.key!r}", "the original's output", part)
     else:
         parts = [(k, difference(_part(output, k), inner[node]), node) for k, node in claim]
-        if all(found.equal for _, found, _ in parts):
+        if all(found.equal and found.numbers for _, found, _ in parts):
             names = ", ".join(_name(graph, node) for _, _, node in parts)
             many = f"{len(parts)} outputs equal the original's values"
             one = f"the output {parts[0][0]!r} equals the original's value"
@@ -150,10 +154,20 @@ def _judge(claim, output, original, inner, graph: Graph) -> Iterator[Verdict]:
             yield parts[0][1], Finding("ok", text)
             return
         for key, found, node in parts:
-            yield _verdict(found, f"part {key!r}", f"the original's value of {_name(graph, node)}")
+            what = f"the original's value of {_name(graph, node)}"
+            yield _verdict(found, f"part {key!r}", what, _part(output, key))
 
 
-def _verdict(found: Difference, what: str, reference: str) -> Verdict:
+def _empty(what: str, value: Any) -> str:
+    return (
+        f"{what} holds no numbers on this example, {shapes(value)}: nothing was compared there; set "
+        "surgery.example to one for which it does"
+    )
+
+
+def _verdict(found: Difference, what: str, reference: str, value: Any) -> Verdict:
+    if found.equal and not found.numbers:
+        return found, Finding("warning", _empty(what, value))
     if found.equal:
         return found, Finding("ok", f"{what} equals {reference}, bit for bit")
     if found.close:
