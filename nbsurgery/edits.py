@@ -88,6 +88,11 @@ class Edit:
                 return getattr(self, name)
         return (self.path,) if hasattr(self, "path") else ()
 
+    @property
+    def sets(self) -> Iterator[tuple[str, str, Any]]:
+        """Attributes that it sets on layers: path, name and value."""
+        return iter(())
+
     def reaches(self, path: str) -> bool:
         """Whether it speaks of whatever is inside of the module at `path`."""
         return False

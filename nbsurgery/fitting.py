@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +17,12 @@ from .graph import Node, Ref, Scope, Tensor, iter_refs, map_refs
 
 
 def fits(draft: Draft) -> bool:
-    """Whether the edited graph can run on the example, as far as shapes and dtypes tell.
+    """Whether the edited graph can run on the example, as far as shapes and dtypes tell."""
+    return misfit(draft) is None
+
+
+def misfit(draft: Draft) -> Node | None:
+    """The operation of the edited graph that cannot run on the example; ``None`` where none is known.
 
     Nothing is computed: tensors are on the meta device, and only operations that changed, or that read
     another shape than in the recorded run, are asked. What cannot be told counts as fitting.
@@ -26,11 +32,11 @@ def fits(draft: Draft) -> bool:
         with torch.device("meta"), torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what an operation says belongs to a run
             _Shapes(draft).walk("")
-    except _Misfit:
-        return False
+    except _Misfit as found:
+        return found.node
     finally:
         torch.set_rng_state(state)
-    return True
+    return None
 
 
 _TURNED = {"permute", "transpose", "swapaxes", "movedim", "t"}  # they leave other strides
@@ -38,6 +44,10 @@ _TURNED = {"permute", "transpose", "swapaxes", "movedim", "t"}  # they leave oth
 
 class _Misfit(Exception):
     """An operation cannot take the shapes that reach it."""
+
+    def __init__(self, node: Node | None = None):
+        super().__init__()
+        self.node = node
 
 
 class _Unknown(Exception):
@@ -51,6 +61,9 @@ class _Shapes:
         self.draft = draft
         self.other: dict[str, Any] = {}
         self.unknown: set[str] = set()
+        self.set: dict[str, dict[str, Any]] = {}  # path of a layer → its new attributes
+        for path, name, value in (found for edit in draft.edits for found in edit.sets):
+            self.set.setdefault(path, {})[name] = value
 
     def walk(self, key: str) -> None:
         scopes = self.draft.graph.scopes
@@ -81,6 +94,8 @@ class _Shapes:
 
     def _changed(self, node: Node) -> bool:
         before = self.draft.base.by_id.get(node.id)
+        if node.kind == "module" and node.target in self.set:
+            return True
         if before is node:
             return False
         if before is None or node.kind == "module" and node.target in self.draft.made:
@@ -105,7 +120,7 @@ class _Shapes:
         except (_Unknown, NotImplementedError, SurgeryError):
             self.unknown.add(node.id)
         except Exception as error:  # whatever the operation says of what it is given
-            raise _Misfit from error
+            raise _Misfit(node) from error
 
     def _result(self, node: Node, args: tuple, kwargs: dict) -> Any:
         if node.kind == "function":
@@ -117,6 +132,9 @@ class _Shapes:
         module = self.draft.module(node.target)
         if not isinstance(module, nn.Module):
             raise _Unknown
+        if node.target in self.set:
+            module = copy.copy(module)
+            module.__dict__.update(self.set[node.target])
         if isinstance(module, nn.modules.conv._ConvTransposeNd) and isinstance(
             args[0], torch.Tensor
         ):

@@ -25,6 +25,7 @@ from . import forms, regions, verify
 from .annotate import annotate
 from .capture import capture, replay
 from .consequence import consequence
+from .cures import cure
 from .draft import Draft
 from .emit.statements import EMPTY, Style, emit
 from .errors import (
@@ -484,7 +485,12 @@ class Session:
             SurgeryError: The step cannot be applied, written or run; the message says why.
         """
         step = self._step(operation, arguments)
-        self._to((*self._state.steps, step), must=step.uid)
+        try:
+            self._to((*self._state.steps, step), must=step.uid)
+        except ShapeError as error:
+            with _internal(f"looking for what would make {step.text} fit"):
+                told = cure(self._state.draft, step.operation, step.arguments)
+            raise ShapeError(f"{error}; {told}" if told else str(error)) from error.__cause__
         return step
 
     def _step(self, operation: str, arguments: Mapping[str, Any]) -> Step:

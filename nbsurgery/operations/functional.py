@@ -104,7 +104,9 @@ def _arguments(node: Node, cls: type, text: str) -> dict[str, tuple[str, Any]]:
             continue
         if any(True for _ in iter_refs(value)):
             raise StepError(
-                f"{node.name!r} takes {name!r} from the run; {text} would have to know it beforehand"
+                f"{node.name!r} takes {name!r} from the run, and {text} would have to know it beforehand: "
+                f"write {text}({name}=...) with a fixed value, or give the module around it another "
+                "one of your own"
             )
         if name in known:
             given[name] = value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,6 +55,10 @@ class SetAttributes(Edit):
     @property
     def paths(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(c.path for c in self.changes))
+
+    @property
+    def sets(self) -> Iterator[tuple[str, str, Any]]:
+        return ((c.path, c.name, c.new) for c in self.changes)
 
     def lines(self, place: Place) -> list[str]:
         groups: dict[tuple, list[str]] = {}  # equal values → the layers that get them

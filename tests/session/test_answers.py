@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from torch import nn
 
-from nbsurgery.errors import SelectionError, StepError
+from nbsurgery.errors import SelectionError, ShapeError, StepError
 from nbsurgery.session import Session
+from nbsurgery.widget.surgery import Surgery
 
 
 class Small(nn.Module):
@@ -166,8 +169,52 @@ def test_an_empty_output_proves_nothing():
     (told,) = [f for f in session.report.findings if f.severity == "warning"]
     assert "holds no numbers on this example, {'picked': (0,)}: nothing was compared" in told.text
     wired = [f.text for f in session.report.findings if "wired as planned" in f.text]
-    assert wired == ["the code is wired as planned: both give the same numbers at body.1 and gt, bit for bit"]
+    assert wired == [
+        "the code is wired as planned: both give the same numbers at body.1 and gt, bit for bit"
+    ]
     assert not [f for f in session.report.findings if "equals the original's" in f.text]
     session.do("insert", {"new": "nn.Identity()", "after": "body"})
     session.example = torch.full((2, 4), 1e9)
     assert not [f for f in session.report.findings if "no numbers" in f.text]
+
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 4, 3, padding=1)
+        self.left, self.right = nn.Conv2d(4, 4, 3, 2, 1), nn.Conv2d(4, 4, 1, 2)
+        self.norm, self.head = nn.BatchNorm2d(4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = self.stem(x)
+        return self.head((self.norm(self.left(x)) + self.right(x)).mean((2, 3)))
+
+
+MISFITS = [
+    ("replace", {"where": "stem", "new": "nn.Conv2d(1, 4, 3, padding=1)"}, "channels('stem', inputs=1)"),
+    ("replace", {"where": "left", "new": "nn.Conv2d(4, 8, 3, 2, 1)"},
+     "channels('left', outputs=8, follow=True)"),
+    ("replace", {"where": "head", "new": "nn.Linear(5, 2)"}, "new='nn.Linear(old.in_features, 2)')"),
+    ("set", {"where": "left", "stride": 1}, "set(['left', 'right'], stride=1) does both in one step"),
+    ("set", {"where": "right", "stride": 1}, "set(['right', 'left'], stride=1) does both in one step"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("operation", "arguments", "told"), MISFITS)
+def test_shapes_that_do_not_meet_are_told_what_would(operation, arguments, told):
+    """What is named has been tried: done as it is said, it works."""
+    session = Session(Branches().eval(), (torch.randn(2, 3, 8, 8),), namespace={})
+    with pytest.raises(ShapeError, match=re.escape(told)) as refused:
+        session.do(operation, arguments)
+    assert not session.recipe
+    surgery = Surgery._over(session)
+    said = str(refused.value).partition("; surgery.")[2].partition(") ")[0]
+    eval(f"surgery.{said})", {"surgery": surgery})
+    assert len(session.recipe) == 1 and session.report.ok
+
+
+def test_where_nothing_known_helps_the_shapes_are_all_that_is_told():
+    session = small()
+    with pytest.raises(ShapeError) as refused:
+        session.do("insert", {"new": "nn.Linear(6, 5)", "before": "head"})
+    assert "surgery." not in str(refused.value)
