@@ -171,7 +171,7 @@ def loop(
     if cut and type(items) not in (nn.Sequential, nn.ModuleList):
         return None  # a slice of a subclass would call its own __init__
     name = singular(parts[at - 1])
-    if name == parts[at - 1] or not name.isidentifier() or keyword.iskeyword(name):
+    if name == parts[at - 1] or parts[at - 1].isdigit() or keyword.iskeyword(name):
         name = "block" if rest else "layer"
     if name in (variable, "layers", "name"):
         name = "part"

@@ -16,6 +16,7 @@ from ..edits import Assign, Bulk, Edit, Place
 from ..errors import StepError, an
 from ..expression import parse
 from ..graph import Node
+from ..paths import each, nested, quoted
 from ..targets import Target, resolve, spelled_where
 from ..widths import (
     LAYERS,
@@ -62,30 +63,37 @@ class _Widths(Edit):
 
     def without(self, gone) -> Edit | None:
         left = tuple(p for p in self.paths if not gone(p))
-        return replace(self, paths=left) if left else None
+        if not left or left == self.paths:
+            return self if left else None
+        comment = f"{_named(left)}: {self.comment.removeprefix(f'{_named(self.paths)}: ')}"
+        return replace(self, paths=left, comment=comment)
 
     def lines(self, place: Place) -> list[str]:
         place.need("import torch", "from torch import nn")
         layers = [place.model.get_submodule(p) for p in self.paths]
-        many = len(self.paths) > 1
-        name = "{name}" if many else self.paths[0]
+        if len(self.paths) > 1:
+            return self._loop(place, layers)
         body = [
-            f"old = {place.variable}.get_submodule(name)"
-            if many
-            else f"old = {place.spelled(self.paths[0])}",
-            *self.body(layers, f'f"{name}' if many else f'"{name}'),
+            f"old = {place.spelled(self.paths[0])}",
+            *self.body(layers, f'"{self.paths[0]}'),
         ]
-        if many:
-            listed = ", ".join(f'"{p}"' for p in self.paths)
-            if not self.in_place(layers):
-                body.append(f"{place.variable}.set_submodule(name, new)")
-            return [f"for name in ({listed}):", *(f"    {line}" for line in body)]
         if self.in_place(layers):
             return body
         value = "new"
         for alias in place.aliases(self.paths[0]):
             value = place.assigned(alias, value)
         return [*body, place.assigned(self.paths[0], value)]
+
+    def _loop(self, place: Place, layers: list[nn.Module]) -> list[str]:
+        body = self.body(layers, 'f"{name}')
+        heads, here = each(place.model, self.paths, place.variable)
+        last = f"{here} = new"
+        if "." not in here or any("{name}" in line for line in body):
+            heads = [f"for name in ({', '.join(map(quoted, self.paths))}):"]
+            here = f"{place.variable}.get_submodule(name)"
+            last = f"{place.variable}.set_submodule(name, new)"
+        put = [] if self.in_place(layers) else [last]
+        return nested(heads, [f"old = {here}", *body, *put])
 
     def body(self, layers: list[nn.Module], name: str) -> list[str]:
         """What makes ``new`` of ``old``; `name` opens a quoted text with the layer's name."""
@@ -273,7 +281,8 @@ class Channels(Operation):
         policy = arguments.get("weights") or ("zero" if ins is not None or follow else "new")
         if policy not in POLICIES:
             raise StepError(f"weights={policy!r} is no policy; take one of {', '.join(POLICIES)}")
-        changed = 0
+        changed, same = 0, []
+        first = not draft.edits and not draft.rewires
         for target in targets:
             path = self._path(draft, target)
             now = widths(draft.module(path))
@@ -296,12 +305,15 @@ class Channels(Operation):
                 {p: _Job(w, others.outputs.get(p, ())) for p, w in others.inputs.items()},
             ):
                 _change(draft, step, jobs, rest, drawn)
-            if alone and policy == "zero" and others.neutral and outs is not None and outs > now[1]:
-                draft.claims[step] = SameOutput()
+            grows = outs is not None and outs > now[1]
+            same.append(first and policy == "zero" and others.neutral and grows)
             if asked.inputs:
                 self._inputs(
                     draft, step, path, ins, alone and policy == "zero" and not asked.outputs
                 )
+        if same and all(same):
+            draft.claims[step] = SameOutput()
+        draft.edits = _together(draft, step)
         if not changed:
             raise StepError(
                 f"{spelled_where(arguments['where'])} has these channels already; reset_parameters "
@@ -390,6 +402,25 @@ class Channels(Operation):
                 draft.inputs[root.target] = (axis % len(root.shape), ins)
                 if same and ins > root.shape[axis]:
                     draft.claims[step] = SameOutput()
+
+
+def _together(draft: Draft, step: int) -> list[Edit]:
+    """The edits, those of a step that change layers alike as one."""
+    found: dict[Any, Edit] = {}
+    for edit in draft.edits:
+        key: Any = id(edit)
+        if isinstance(edit, _Widths) and edit.step == step:
+            layers = [draft.model.get_submodule(p) for p in edit.paths]
+            lone = any(len(draft.aliases(p)) > 1 for p in edit.paths)
+            says = edit.comment.removeprefix(f"{_named(edit.paths)}: ")
+            kinds = {(type(m), *sorted(m.state_dict()), getattr(m, "groups", 0)) for m in layers}
+            if not lone and len(kinds) == 1:
+                key = (type(edit), replace(edit, comment=says, paths=()), kinds.pop())
+                if key in found:
+                    paths = (*found[key].paths, *edit.paths)
+                    edit = replace(edit, comment=f"{_named(paths)}: {says}", paths=paths)
+        found[key] = edit
+    return list(found.values())
 
 
 def _from_outside(draft: Draft, node: Node) -> bool:

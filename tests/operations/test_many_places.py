@@ -255,3 +255,41 @@ def test_a_loop_does_not_meet_what_a_class_adds_to_a_container(session):
     scope = {"model": session.build()}
     exec(session.code, scope)
     assert scope["model"].head.norm.weight.requires_grad
+
+
+def bottlenecks() -> Session:
+    """Blocks that widen inside, in a list."""
+    torch.manual_seed(0)
+
+    class Bottleneck(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.norm, self.down = nn.Linear(4, 8), nn.LayerNorm(8), nn.Linear(8, 4)
+
+        def forward(self, x):
+            return x + self.down(self.norm(self.up(x)).relu())
+
+    model = nn.Sequential(*(Bottleneck() for _ in range(3)))
+    return Session(nn.Sequential(model, nn.Linear(4, 2)).eval(), (torch.randn(2, 4),), namespace={})
+
+
+def test_widths_that_change_alike_are_a_loop_over_the_blocks():
+    session = bottlenecks()
+    session.do("channels", {"where": "0.*.up", "outputs": 12, "follow": True})
+    assert session.code.count("for block in model[0]:\n") == 3
+    assert "    block.down = new\n" in session.code
+    assert session.report.ok, session.report
+    session.do("channels", {"where": "0.1.up", "outputs": 16, "follow": True})
+    assert (
+        "# 0.0.up and 0.2.up: 4" not in session.code
+        and "# 0.0.up and 0.2.up: 8 → 12" in session.code
+    )
+    assert session.report.ok, session.report
+
+
+def test_growing_some_and_shrinking_others_claims_no_equal_output():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 4), nn.Linear(4, 12), nn.Linear(12, 2))
+    session = Session(model.eval(), (torch.randn(2, 4),), namespace={})
+    session.do("channels", {"where": ["0", "2"], "outputs": 10, "follow": True})
+    assert session.report.ok, session.report
