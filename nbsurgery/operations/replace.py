@@ -519,7 +519,7 @@ def _what_changes(
             return f"{old.out_features} → {made.out_features} {unit}{weights}"
     if type(made) is type(old) and getattr(old, "inplace", False) and not made.inplace:
         return f"{type(old).__name__}, no longer in place"
-    if type(old) is type(made):
+    if type(old) is type(made) and weights in ("", ", new weights"):
         return f"a new {expr.short}{weights}"
     return f"{type(old).__name__} → {expr.short}{weights}"
 

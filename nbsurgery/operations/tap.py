@@ -12,6 +12,7 @@ from ..claims import OutputsEqual, PartEqualsOutput
 from ..draft import Draft, conjoined
 from ..edits import NewModule
 from ..errors import StepError
+from ..expression import weights_said
 from ..graph import Graph, Node, Ref, Scope
 from ..targets import call_name, one
 from .base import (
@@ -127,7 +128,9 @@ class Tap(Operation):
         keys = _listed([f"`{k}`" for k in picked])
         if new:
             heads = _listed([f"`self.{attr}`" for attr in new])
-            rest = f", through {heads}: {next(iter(new.values())).new.short}, new weights{rest}"
+            head = next(iter(new.values())).new
+            weights = weights_said(head, draft.made[next(iter(new))], draft.namespace)
+            rest = f", through {heads}: {head.short}{weights}{rest}"
         on = "" if not new else "auxiliary heads on " if len(new) > 1 else "an auxiliary head on "
         own = f", and its own output as `{keep}`" if keep else ""
         if not keep and "" in draft.rewires:  # an earlier tap is moot: nothing returns its values

@@ -44,6 +44,17 @@ def test_a_module_of_the_notebook_keeps_its_weights():
     assert all(torch.equal(v, before[k]) for k, v in mine.state_dict().items())
 
 
+def test_one_module_at_two_places_is_told():
+    """A variable stands for one object, wherever it goes."""
+    mine = nn.Linear(4, 4)
+    session = Session(Rows().eval(), (torch.randn(2, 4),), namespace={"mine": mine})
+    session.do("replace", {"where": ["blocks.0.0", "blocks.1.0"], "new": mine})
+    said = [f.text for f in session.report.findings if "one set of weights" in f.text]
+    assert said == ["one new module, with one set of weights, stands at blocks.0.0 and blocks.1.0"]
+    session.do("tap", {"nodes": ["blocks.2"], "head": "mine"})
+    assert "the weights of mine" in session.code and "new weights" not in session.code
+
+
 def test_a_module_without_a_name_is_refused_and_told_both_ways():
     session = small()
     with pytest.raises(StepError, match=r"'nn.Linear\(...\)'.*new='head'"):

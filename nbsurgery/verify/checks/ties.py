@@ -1,4 +1,4 @@
-"""Tied weights that are no longer one."""
+"""Tied weights that are no longer one, and new ones that are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from ..subject import Subject, listed
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Names that meant one parameter in the original, and what they mean now."""
+    """Names that meant one parameter in the original, what they mean now, and new ones that mean one."""
+    yield from _shared(subject)
     groups: dict[int, list[str]] = {}
     for name, parameter in subject.original.named_parameters(remove_duplicate=False):
         groups.setdefault(id(parameter), []).append(name)
@@ -40,6 +41,22 @@ def check(subject: Subject) -> Iterator[Finding]:
             kept += 1
     if kept:
         yield Finding("ok", f"{kept} tied weight{'s are' if kept > 1 else ' is'} still tied")
+
+
+def _shared(subject: Subject) -> Iterator[Finding]:
+    """One new module at several places, as a variable of the notebook puts it there."""
+    places: dict[int, list[str]] = {}
+    for prefix, root in zip(subject.prefixes, subject.built.modules):
+        for path, module in root.named_modules(remove_duplicate=False):
+            own = list(module.parameters(recurse=False))
+            if own and subject.is_new(module) and not any(map(subject.came_from, own)):
+                places.setdefault(id(module), []).append(prefix + path)
+    before = dict(subject.original.named_modules(remove_duplicate=False))
+    for paths in places.values():
+        if len(paths) > 1 and len({id(before.get(path, path)) for path in paths}) > 1:
+            yield Finding(
+                "info", f"one new module, with one set of weights, stands at {listed(paths)}"
+            )
 
 
 def _owner(subject: Subject, name: str) -> int:
