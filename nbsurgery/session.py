@@ -13,7 +13,7 @@ import math
 import numbers
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,7 @@ class Session:
         self._namespace = namespace
         self._example = (tuple(args), dict(kwargs or {}))
         self._counter = itertools.count(1)
+        self._together: list[Step] | None = None  # steps of a change that is not at its end
         self._start(model)
 
     def _start(self, model: nn.Module) -> None:
@@ -314,12 +315,12 @@ class Session:
 
     # -- folding ----------------------------------------------------------------------------
 
-    def _fold(self, steps: tuple[Step, ...], must: int | None = None) -> State:
+    def _fold(self, steps: tuple[Step, ...], must: Collection[int] = ()) -> State:
         """Apply all steps to the base, print, build, run and check.
 
         Args:
             steps: The recipe.
-            must: The step that may not fail: its error is raised. Others are marked.
+            must: The steps that may not fail: their error is raised. Others are marked.
         """
         outcomes: dict[int, Outcome] = {}
         off: dict[int, str] = {}
@@ -334,7 +335,7 @@ class Session:
                     return self._proven(steps, outcomes, draft, code)
             except (EmissionError, StepError, CaptureError, InternalError) as error:
                 applied = [s.uid for s in steps if outcomes[s.uid].state == "ok"]
-                if must in applied or not applied:
+                if not applied or any(uid in must for uid in applied):
                     raise
                 off[applied[-1]] = str(error)  # the last one that still applied is in the way
 
@@ -342,7 +343,7 @@ class Session:
         self,
         steps: tuple[Step, ...],
         off: Mapping[int, str],
-        must: int | None,
+        must: Collection[int],
         sizes: Mapping[str, tuple[int, ...]] | None = None,
     ) -> tuple[Draft, dict[int, Outcome]]:
         draft = Draft.start(self.base, self.original, self.namespace, sizes)
@@ -358,7 +359,7 @@ class Session:
                     with _internal(step.text):
                         count = OPERATIONS[step.operation].apply(trial, step.uid, step.arguments)
                 except SurgeryError as error:
-                    if step.uid == must:
+                    if step.uid in must:
                         raise
                     outcomes[step.uid] = Outcome("failed", 0, str(error))
                     continue
@@ -485,13 +486,38 @@ class Session:
             SurgeryError: The step cannot be applied, written or run; the message says why.
         """
         step = self._step(operation, arguments)
+        if self._together is not None:
+            self._drafted((*self._state.steps, *self._together, step), {}, (step.uid,))
+            self._together.append(step)
+            return step
         try:
-            self._to((*self._state.steps, step), must=step.uid)
+            self._to((*self._state.steps, step), must=(step.uid,))
         except ShapeError as error:
-            with _internal(f"looking for what would make {step.text} fit"):
-                told = cure(self._state.draft, step.operation, step.arguments)
-            raise ShapeError(f"{error}; {told}" if told else str(error)) from error.__cause__
+            told = "an edit that is to go with it goes into the same `with surgery.together():`"
+            with contextlib.suppress(Exception):  # the refusal is told, whatever happens here
+                told = cure(self._state.draft, step.operation, step.arguments) or told
+            raise ShapeError(f"{error}; {told}") from error.__cause__
         return step
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Make the steps inside one change: their shapes need to fit at its end only.
+
+        All or nothing, as for one step; `undo` takes all of them back.
+
+        Raises:
+            SurgeryError: At the end, what `do` raises.
+        """
+        if self._together is not None:
+            raise StepError("one change of several steps cannot hold another one")
+        self._together = []
+        try:
+            yield
+            steps = tuple(self._together)
+        finally:
+            self._together = None
+        if steps:
+            self._to((*self._state.steps, *steps), must=[s.uid for s in steps])
 
     def _step(self, operation: str, arguments: Mapping[str, Any]) -> Step:
         self._check(operation, arguments)
@@ -604,7 +630,7 @@ class Session:
         mine = self._state.draft.graph.by_name.get(self.translate(node.name))
         return None if mine is None else self.base.by_id.get(mine.id)
 
-    def _to(self, steps: tuple[Step, ...], must: int | None = None) -> None:
+    def _to(self, steps: tuple[Step, ...], must: Collection[int] = ()) -> None:
         state = self._fold(steps, must)
         self._past.append(self._state.steps)
         self._future.clear()
@@ -679,7 +705,7 @@ class Session:
         """
         step = self._find(uid)
         new = dataclasses.replace(step, arguments=self._changed(step, arguments))
-        self._to(tuple(new if s is step else s for s in self._state.steps), must=uid)
+        self._to(tuple(new if s is step else s for s in self._state.steps), must=(uid,))
 
     def _changed(self, step: Step, arguments: Mapping[str, Any]) -> dict[str, Any]:
         self._check(step.operation, arguments)
@@ -693,7 +719,7 @@ class Session:
 
     def _before(self, step: Step) -> Draft:
         """What the steps before one made."""
-        return self._drafted(self._state.steps[: self._state.steps.index(step)], {}, None)[0]
+        return self._drafted(self._state.steps[: self._state.steps.index(step)], {}, ())[0]
 
     def _find(self, uid: int) -> Step:
         for step in self._state.steps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -9,7 +10,7 @@ import pathlib
 import threading
 import uuid
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import anywidget
@@ -447,6 +448,19 @@ class Surgery(anywidget.AnyWidget):
     def reset_parameters(self, where: Any) -> None:
         """Draw weights anew, by each layer's own rule."""
         self._do("reset_parameters", {"where": where})
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Make several edits one change, where only all of them fit; `undo` takes all back.
+
+        Example:
+            >>> with surgery.together():  # doctest: +SKIP
+            ...     surgery.insert("nn.Linear(512, 100)", before="fc")
+            ...     surgery.replace("fc", "nn.Linear(100, 10)")
+        """
+        with self._session.together():
+            yield
+        self._refresh()
 
     def undo(self) -> None:
         """Take the last edit back."""

@@ -224,8 +224,26 @@ def test_shapes_that_do_not_meet_are_told_what_would(operation, arguments, told)
     assert len(session.recipe) == 1 and session.report.ok
 
 
-def test_where_nothing_known_helps_the_shapes_are_all_that_is_told():
+def test_edits_that_only_fit_together_are_one_change():
     session = small()
-    with pytest.raises(ShapeError) as refused:
-        session.do("insert", {"new": "nn.Linear(6, 5)", "before": "head"})
-    assert "surgery." not in str(refused.value)
+    insert = ("insert", {"new": "nn.Linear(6, 5)", "before": "head"})
+    with pytest.raises(ShapeError, match="goes into the same `with surgery.together"):
+        session.do(*insert)
+    surgery = Surgery._over(session)
+    with surgery.together():
+        surgery.insert("nn.Linear(6, 5)", before="head")
+        surgery.replace("head", "nn.Linear(5, 2)")
+    assert len(surgery.steps) == 2 and session.verify().ok, session.report
+    assert session.build()(torch.randn(2, 4)).shape == (2, 2) and surgery.code == session.code
+    surgery.undo()
+    assert not session.recipe
+    with pytest.raises(ShapeError), session.together():
+        session.do(*insert)
+    with pytest.raises(SelectionError), session.together():
+        session.do(*insert)
+        session.do("remove", {"where": "nobody"})
+    with pytest.raises(StepError, match="cannot hold"), session.together(), session.together():
+        pass
+    assert not session.recipe and not session.edited
+    session.do("replace", {"where": "body.1", "new": "nn.SiLU()"})
+    assert len(session.recipe) == 1
