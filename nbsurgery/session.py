@@ -496,7 +496,7 @@ class Session:
             told = "an edit that is to go with it goes into the same `with surgery.together():`"
             with contextlib.suppress(Exception):  # the refusal is told, whatever happens here
                 told = cure(self._state.draft, step.operation, step.arguments) or told
-            raise ShapeError(f"{error}; {told}") from error.__cause__
+            raise ShapeError(f"{str(error).rstrip('.')}; {told}") from error.__cause__
         return step
 
     @contextlib.contextmanager

@@ -158,8 +158,22 @@ def count_inputs(draft: Draft, step: int, path: str, made: Any) -> None:
     roots = [r for n in draft.calls_of(path) for r in inputs_read(draft, n, channel_axis(old))]
     for where in beside_inputs(draft.model, path, before, axes, bool(roots)):
         draft.set_value(step, where, str(now) if now != before else None)
+        _decide_again(draft, where, before, now)
     for root in roots if now == before else ():
         draft.inputs.pop(root.target, None)  # an earlier step had adapted the example
+
+
+def _decide_again(draft: Draft, attribute: str, before: int, now: int) -> None:
+    """What the run decided by a number that has changed is decided by the new one."""
+    owner, _, name = attribute.rpartition(".")
+    for decision in draft.base.specialisations:
+        node = draft.graph.by_id.get(decision.node)
+        if node is None or draft.scope_of(node).path != owner:
+            continue
+        if re.search(rf"\.{name}\b", decision.expression):
+            args = draft.base.by_id[node.id].args
+            args = tuple(now if type(a) is int and a == before else a for a in args)
+            draft.set_scope(rewrite.exchanged(draft.scope_of(node), node.with_(args=args)))
 
 
 def channel_axis(layer: nn.Module) -> int:

@@ -120,7 +120,8 @@ def test_a_number_that_a_forward_demands_follows_the_channels():
     session.do("channels", {"where": "0.conv", "inputs": 1, "weights": "sum"})
     assert "model[0].num_inputs = 1" in session.code and "kernel = 1" not in session.code
     assert session.build()[0].num_inputs == 1 and model[0].num_inputs == 3
-    assert session.verify().ok, session.report
+    report = session.verify()
+    assert report.ok and [f for f in report.findings if "wired as planned" in f.text], report
     session.do("tap", {"nodes": ["0"]})
     assert session.report.ok and session.build()(torch.randn(2, 1, 8, 8))["0"].shape[1] == 4
     session.undo()
