@@ -13,7 +13,7 @@ from ..children import order, together
 from ..edits import Assign, Edit, NewModule, Place, SetValue, by_attribute, listed, quoted
 from ..errors import EmissionError, StepError
 from ..expression import imports, printed
-from ..paths import assignment, renumbered, spelled
+from ..paths import assignment, each, nested, renumbered, spelled
 from . import format, parts
 from .names import is_name
 from .printer import print_class
@@ -220,14 +220,20 @@ def _rewired(
     groups: dict[tuple, list[Rewire]] = {}
     skip = set(left_out)
     rewires = [r for k, r in draft.rewires.items() if k not in skip]
-    for rewire in sorted(rewires, key=lambda r: -len(_path(draft, r).split("."))):
-        root = _path(draft, rewire) == ""
-        arg = (variable if is_name(variable) else "model") if root else _argument(draft, rewire)
-        written = _class(draft, rewire, arg, "\0", classes)
+    rewires.sort(key=lambda r: -len(_path(draft, r).split(".")))
+    texts = {}
+    for rewire in rewires:
+        arg = variable if is_name(variable) else "model"
+        arg = arg if _path(draft, rewire) == "" else _argument(draft, rewire)
+        texts[rewire.key] = _class(draft, rewire, arg, "\0", classes)
+    if classes == "auto":
+        _one_for_all(draft, rewires, texts)
+    for rewire in rewires:
+        written = texts[rewire.key]
         made = tuple(
             (k, m.new.text, m.suffix, m.moded) for k, m in rewire.new.items() if written.spliced
         )
-        groups.setdefault((root, written, made), []).append(rewire)
+        groups.setdefault((_path(draft, rewire) == "", written, made), []).append(rewire)
     taken: set[str] = set()
     for (_, written, _), rewires in groups.items():
         first = rewires[0]
@@ -242,6 +248,23 @@ def _rewired(
                     text.imports.append("import torch")
         places = _set_class if written.spliced else _places
         _block(text, _place_comment(draft, rewires), places(draft, rewires, name, variable))
+
+
+def _one_for_all(draft: Draft, rewires: list[Rewire], texts: dict[str, _Written]) -> None:
+    """Where one edit of blocks of one class prints several: the author's text, if it serves them all."""
+    alike: dict[tuple, list[Rewire]] = {}
+    for r in rewires:
+        kind = type(draft.model.get_submodule(_path(draft, r)))
+        alike.setdefault((kind, r.docs, r.suffixes, tuple(r.new)), []).append(r)
+    for group in alike.values():
+        if len({texts[r.key] for r in group}) < 2:
+            continue
+        try:
+            spliced = {r.key: _class(draft, r, "block", "\0", "subclass") for r in group}
+        except EmissionError:
+            continue
+        if len(set(spliced.values())) == 1 and all(w.spliced for w in spliced.values()):
+            texts |= spliced
 
 
 def _path(draft: Draft, rewire: Rewire) -> str:
@@ -347,11 +370,14 @@ def _set_class(draft: Draft, rewires: list[Rewire], name: str, variable: str) ->
     lines: list[str] = []
     paths = [_path(draft, r) for r in rewires]
     if len(paths) > 2:
-        lines.append(f"for name in ({', '.join(quoted(p) for p in paths)}):")
-        lines.append(f"    block = {variable}.get_submodule(name)")
-        made = _texts(draft, rewires[0], "block")
-        lines += [f"    block.{k} = {v}" for k, v in made.items()]
-        return [*lines, f"    block.__class__ = {name}"]
+        heads, here = each(draft.model, paths, variable, "block")
+        first = []
+        if " in (" in heads[-1]:  # no lists that hold just these
+            heads, here = [f"for name in ({', '.join(map(quoted, paths))}):"], "block"
+            first = [f"block = {variable}.get_submodule(name)"]
+        made = _texts(draft, rewires[0], here)
+        put = [f"{here}.{k} = {v}" for k, v in made.items()]
+        return nested(heads, [*first, *put, f"{here}.__class__ = {name}"])
     for rewire, path in zip(rewires, paths, strict=True):
         here = spelled(draft.model, path, variable)
         lines += [f"{here}.{k} = {v}" for k, v in _texts(draft, rewire, here).items()]
@@ -416,6 +442,14 @@ def _places(draft: Draft, rewires: list[Rewire], name: str, variable: str) -> li
         ]
     if "" in paths:
         raise EmissionError("the root cannot share a class with a module inside it")
+    heads, here = each(draft.model, paths, variable)
+    if " in (" not in heads[-1]:
+        items = heads[-1].removeprefix(f"for {here} in ").removesuffix(":")
+        if "." in here:
+            return nested(heads, [f"{here} = {name}({here})"])
+        if ":" not in items and variable != "i":  # all items of a list
+            head = f"for i, {here} in enumerate({items}):"
+            return nested([*heads[:-1], head], [f"{items}[i] = {name}({here})"])
     return [
         f"for name in ({', '.join(quoted(p) for p in paths)}):",
         f"    {variable}.set_submodule(name, {name}({variable}.get_submodule(name)))",

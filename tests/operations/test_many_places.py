@@ -293,3 +293,37 @@ def test_growing_some_and_shrinking_others_claims_no_equal_output():
     session = Session(model.eval(), (torch.randn(2, 4),), namespace={})
     session.do("channels", {"where": ["0", "2"], "outputs": 10, "follow": True})
     assert session.report.ok, session.report
+
+
+class Skipping(nn.Module):
+    """A block whose run depends on what it has."""
+
+    def __init__(self, skip: bool):
+        super().__init__()
+        self.conv, self.skip = nn.Conv2d(4, 4, 1), nn.Conv2d(4, 4, 1) if skip else None
+
+    def forward(self, x):
+        y = self.conv(x)
+        if self.skip is not None:
+            x = self.skip(x)
+        return (x + y).relu()
+
+
+def test_blocks_of_one_class_get_one_class_whatever_they_have():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Sequential(*(Skipping(i == 1) for i in range(3))), nn.Conv2d(4, 2, 1))
+    session = Session(model.eval(), (torch.randn(2, 4, 5, 5),), namespace={})
+    session.do("insert", {"new": "nn.Dropout2d(0.1)", "after": "0.*.conv"})
+    assert session.code.count("class ") == 1
+    assert "for block in model[0]:\n" in session.code.replace("for layer in", "for block in")
+    holds(session)
+
+
+def test_printed_blocks_of_a_list_are_put_in_by_a_loop():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Sequential(*(Residual() for _ in range(3))), nn.Conv2d(4, 2, 1))
+    session = Session(model.eval(), (torch.randn(2, 4, 5, 5),), namespace={})
+    session.do("insert", {"new": "nn.BatchNorm2d(4)", "after": "0.*.conv"})
+    loop = "for i, layer in enumerate(model[0]):\n    model[0][i] = ResidualNorm(layer)\n"
+    assert session.code.endswith(loop), session.code
+    holds(session)
