@@ -14,7 +14,7 @@ from .fitting import misfit
 from .graph import Node
 from .operations import OPERATIONS
 from .targets import resolve
-from .widths import LAYERS, widths
+from .widths import LAYERS, torch_class, widths
 
 _TRIES = 6  # layers that are tried one by one
 
@@ -78,7 +78,9 @@ def _others(
 
 def _partners(draft: Draft, node: Node, paths: list[str]) -> list[str]:
     """Layers of the same class before the operation where the shapes do not meet, the nearest first."""
-    kinds = tuple({type(draft.module(p)) for p in paths})
+    kinds = tuple(torch_class(draft.module(p)) for p in paths)
+    if nn.Module in kinds:  # classes of one's own have nothing in common
+        return []
     graph, seen = draft.graph, set()
     found: dict[str, None] = {}
     todo = list(graph.inputs_of(node.id)) if node.id in graph.by_id else []
@@ -87,8 +89,9 @@ def _partners(draft: Draft, node: Node, paths: list[str]) -> list[str]:
         if source.id in seen:
             continue
         seen.add(source.id)
-        layer = draft.module(source.target) if source.kind == "module" else None
-        if isinstance(layer, kinds) and source.target not in paths:
-            found[source.target] = None
+        # a layer of an author's own class is a scope
+        path = source.target if source.kind == "module" else draft.scope_of(source).path
+        if isinstance(draft.module(path), kinds) and path not in paths:
+            found[path] = None
         todo += graph.inputs_of(source.id)
     return list(found)

@@ -493,7 +493,7 @@ class Session:
         try:
             self._to((*self._state.steps, step), must=(step.uid,))
         except ShapeError as error:
-            told = "an edit that is to go with it goes into the same `with surgery.together():`"
+            told = "where another edit belongs to it, make both in `with surgery.together():`"
             with contextlib.suppress(Exception):  # the refusal is told, whatever happens here
                 told = cure(self._state.draft, step.operation, step.arguments) or told
             raise ShapeError(f"{str(error).rstrip('.')}; {told}") from error.__cause__

@@ -310,12 +310,13 @@ class Surgery(anywidget.AnyWidget):
             raise SelectionError(f"the function {where.__name__} chooses no node of this model")
         return found
 
-    def replace(self, where: Any, new: str, **options: Any) -> None:
+    def replace(self, where: Any, new: Any, **options: Any) -> None:
         """Put another module in the place of those that `where` names.
 
         Args:
             where: A name or glob, a module class, a Node, a module, a function of a Node, or a list.
             new: Source of the new module; ``old`` is the one replaced: ``"nn.Linear(old.in_features, 10)"``.
+                A variable of the notebook, or the module that it holds, goes in with its weights.
             **options: Further arguments of the operation, such as ``call=2``.
         """
         self._do("replace", {"where": where, "new": new, **options})
@@ -333,11 +334,11 @@ class Surgery(anywidget.AnyWidget):
         self._do("remove", {"where": where, "keep": keep, **options})
 
     @_by_name
-    def insert(self, new: str, *, after: Any = None, before: Any = None, **options: Any) -> None:
+    def insert(self, new: Any, *, after: Any = None, before: Any = None, **options: Any) -> None:
         """Put a new module or function behind a node, in front of one, or on one edge.
 
         Args:
-            new: What makes it, such as ``"nn.Dropout(0.2)"``.
+            new: What makes it, such as ``"nn.Dropout(0.2)"``; as for `replace`.
             after: The node whose value it reads; all readers of that value read the new one.
             before: The node that reads it; others keep reading the old value. With `after` as well, it
                 goes on the edge between the two.

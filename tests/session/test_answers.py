@@ -228,7 +228,7 @@ def test_shapes_that_do_not_meet_are_told_what_would(operation, arguments, told)
 def test_edits_that_only_fit_together_are_one_change():
     session = small()
     insert = ("insert", {"new": "nn.Linear(6, 5)", "before": "head"})
-    with pytest.raises(ShapeError, match="goes into the same `with surgery.together"):
+    with pytest.raises(ShapeError, match="make both in `with surgery.together"):
         session.do(*insert)
     surgery = Surgery._over(session)
     with surgery.together():
