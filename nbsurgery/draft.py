@@ -7,8 +7,9 @@ holds no torch state of the person: `model` is the session's own structural copy
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,6 +116,7 @@ class Draft:
         inputs: How the example must change: input name → ``(axis, size)``.
         sizes: Shapes as all steps leave them, by node id, where that is known already.
         asked: Ids of the nodes whose shapes the text names.
+        serves: Modules that are called several times → the step that edits all their calls alike.
     """
 
     base: Graph
@@ -129,6 +131,7 @@ class Draft:
     inputs: dict[str, tuple[int, int]] = field(default_factory=dict)
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
+    serves: dict[str, int] = field(default_factory=dict)
     division: Callable[[Draft], tuple[Piece, ...]] | None = None
     _paths: dict[int, list[str]] = field(default_factory=dict, repr=False)  # by module; all copies'
 
@@ -161,6 +164,7 @@ class Draft:
             claims=dict(self.claims),
             notes=list(self.notes),
             inputs=dict(self.inputs),
+            serves=dict(self.serves),
         )
 
     # -- looking ----------------------------------------------------------------------------
@@ -250,10 +254,91 @@ class Draft:
             return False
         return isinstance(module, nn.Sequential) and type(module).forward is nn.Sequential.forward
 
+    def other_calls(self, scope: Scope) -> list[Scope]:
+        """The other calls of a scope's module that still run: one class serves them all."""
+        live = self.live_scopes()
+        same = [s for s in self.graph.scopes.values() if s.path == scope.path and s.key in live]
+        return [s for s in same if s.key != scope.key]
+
     # -- editing ----------------------------------------------------------------------------
+
+    def once(self, nodes: Iterable[Node], step: int) -> list[Node]:
+        """Of places inside a module that is called several times, one for all its calls.
+
+        What the step then changes in that call it changes in the others too.
+
+        Raises:
+            EmissionError: Some of the calls are not among the places; the message names them all.
+        """
+        nodes = list(nodes)
+        wanted, done, found = {n.id for n in nodes}, set(), []
+        for node in nodes:
+            scope = self.scope_of(node)
+            others = self.other_calls(scope) if node.id not in done else []
+            if others:
+                places = [node, *(self._same_place(node, scope, other) for other in others)]
+                if not all(p.id in wanted for p in places):
+                    order = {n.id: i for i, n in enumerate(self.live_nodes())}
+                    places.sort(key=lambda n: order[n.id])
+                    names = [n.child or n.name for n in places]
+                    raise EmissionError(
+                        f"{scope.path!r} is called {len(places)} times, and its class serves every "
+                        f"call: an edit inside it changes them all; name all of {conjoined(names)}, "
+                        "in one list or by a pattern"
+                    )
+                self.serves[scope.path] = step
+                done |= {p.id for p in places}
+            elif node.id in done:
+                continue
+            found.append(node)
+        return found
+
+    def everywhere(self, nodes: Iterable[Node]) -> list[Node]:
+        """Places, and where a class that is edited there serves several calls, the same in those."""
+        found: dict[str, Node] = {}
+        for node in nodes:
+            scope, places = self.scope_of(node), [node]
+            with contextlib.suppress(EmissionError):  # one class cannot serve them: told when tried
+                places += [self._same_place(node, scope, o) for o in self.other_calls(scope)]
+            found |= {place.id: place for place in places}
+        return list(found.values())
+
+    @staticmethod
+    def _same_place(node: Node, scope: Scope, other: Scope) -> Node:
+        """What ran in another call where a node ran in this one."""
+        outlines = [[(n.kind, n.type) for n in s.nodes] for s in (scope, other)]
+        if outlines[0] != outlines[1]:
+            raise EmissionError(
+                f"{scope.path!r} is called several times, and the calls did not run the same "
+                "operations: no class with an edit inside could serve them all"
+            )
+        return other.nodes[scope.nodes.index(node)]
 
     def set_scope(self, scope: Scope) -> None:
         self._exchange({scope.key: scope})
+
+    def set_calls(self, scope: Scope, step: int) -> None:
+        """Exchange a scope's graph, and those of the other calls of its module alike.
+
+        Raises:
+            EmissionError: There are others, and the step was not asked for all of them.
+        """
+        changed, old = {scope.key: scope}, self.graph.scopes[scope.key]
+        names = set(self.graph.by_name)
+
+        def named(name: str) -> str:
+            made = rewrite.unique_name(name, names)
+            names.add(made)
+            return made
+
+        for other in self.other_calls(scope):
+            if self.serves.get(scope.path) != step:
+                raise EmissionError(
+                    f"{scope.path!r} is called several times, and its class serves every call: this "
+                    "step would change the others too, and is made for one"
+                )
+            changed[other.key] = rewrite.mirrored(old, scope, other, named)
+        self._exchange(changed)
 
     def _exchange(self, changed: Mapping[str, Scope]) -> None:
         """Take scopes over; what their calls read now binds the called; who is called no more goes."""
@@ -353,26 +438,12 @@ class Draft:
         Raises:
             EmissionError: The scope cannot be re-expressed, or its module serves several calls.
         """
-        if scope.opaque:
-            raise EmissionError(
-                f"the wiring of {scope.key or 'the root'!r} cannot be rewritten: {scope.opaque}; "
-                "its modules can still be replaced"
-            )
-        others = [
-            s.key
-            for s in self.graph.scopes.values()
-            if s.path == scope.path and s.key != scope.key and s.key in self.live_scopes()
-        ]
-        if others:
-            raise EmissionError(
-                f"{scope.path!r} is called {len(others) + 1} times, and its class serves every call: "
-                "an edit inside it would change the others too; replace the module instead"
-            )
         base = self.base.scopes.get(scope.key)
         if base is not None and base.nodes == scope.nodes:  # the steps cancel
+            self.set_calls(scope, step)
             self.rewires.pop(scope.key, None)
-            self.set_scope(scope)
             return
+        self.set_calls(scope, step)
         old = self.rewires.get(scope.key, Rewire(scope.key))
         self.rewires[scope.key] = Rewire(
             scope.key,
@@ -383,7 +454,6 @@ class Draft:
             {**old.new, **(new or {})},
             {**old.names, **(names or {})},
         )
-        self.set_scope(scope)
 
     def redefine(self, path: str, made: Any, **changes: Any) -> bool:
         """Change how a module that an earlier step added is made; ``False`` if no step added it."""
@@ -430,14 +500,28 @@ class Draft:
         child = self.graph.scopes[self.graph.by_id[call].child]
         opened = rewrite.inline(self.graph, scope, call)
         inner = self.rewires.pop(child.key, None)
-        for attr, group in by_attribute(inner.new if inner else {}).items():
-            path, made = f"{child.path}.{attr}", next(iter(group.values()))
+        others = self.other_calls(child)
+        if inner is not None and others:  # they still need the class, which makes the modules
+            heir = others[0].key
+            self.rewires[heir] = dataclasses.replace(inner, key=heir, names={})
+        elif inner is not None:
+            self._made_apart(inner, child.path)
+        return opened
+
+    def _made_apart(self, rewire: Rewire, owner: str, called: Container[str] | None = None) -> None:
+        """The new modules of a scope whose class is not written, each with a statement of its own.
+
+        With `called`, those that are.
+        """
+        for attr, group in by_attribute(rewire.new).items():
+            path, made = f"{owner}.{attr}", next(iter(group.values()))
+            if called is not None and path not in called:
+                continue
             new = made.new if "" in group else self._listed(group)
             comment = f"{path}: {new.text}, new weights"
             self.edits.append(
-                Assign(inner.steps[0], comment, path, new, {}, made.suffix, made.moded)
+                Assign(rewire.steps[0], comment, path, new, {}, made.suffix, made.moded)
             )
-        return opened
 
     def _listed(self, group: Mapping[str, NewModule]) -> Expression:
         """Several new modules as one list, with the numbers of what `old` is."""
@@ -476,6 +560,13 @@ class Draft:
 
         self.edits = [e for e in (e.without(gone) for e in self.edits) if stays(e)]
         reach = {""} | {n.child for n in nodes if n.child}
+        for key in [k for k in self.rewires if k not in reach and k in self.base.scopes]:
+            rewire, path = self.rewires.pop(key), self.base.scopes[key].path
+            same = [k for k in reach if k in self.base.scopes and self.base.scopes[k].path == path]
+            if same:  # another call of the module goes on
+                self.rewires[min(same)] = dataclasses.replace(rewire, key=min(same), names={})
+            elif path:
+                self._made_apart(rewire, path, live)
         self.rewires = {
             k: dataclasses.replace(
                 r,
@@ -527,8 +618,9 @@ def describe(draft: Draft, node: Node) -> str:
     if node.kind == "output":
         return "the output"
     local = local_name(draft, node)
-    if node.calls > 1:
-        return f"the {ordinal(*call_in_scope(draft, node))} call of `{local}`"
+    k, n = call_in_scope(draft, node)
+    if n > 1:
+        return f"the {ordinal(k, n)} call of `{local}`"
     return f"`{local}`"
 
 

@@ -85,7 +85,11 @@ class Part:
 
 
 def border(graph: Graph, node: Node, before: bool) -> Border:
-    """The border after (or before) a node, as far out in the tree as it can be drawn."""
+    """The border after (or before) a node, as far out in the tree as it can be drawn.
+
+    Raises:
+        EmissionError: It runs through one of several calls of a module.
+    """
     chain = [node]
     while chain[0].scope != "":
         chain.insert(0, graph.by_id[graph.scopes[chain[0].scope].caller])
@@ -96,6 +100,14 @@ def border(graph: Graph, node: Node, before: bool) -> Border:
         if edge.id != chain[-1].id:
             break
         chain.pop()
+    for node in chain[1:]:
+        path = graph.scopes[node.scope].path
+        calls = sum(s.path == path for s in graph.scopes.values())
+        if calls > 1:
+            raise EmissionError(
+                f"{path!r} is called {calls} times and cannot end or begin inside of one call: its "
+                "class serves all of them; take a place between two of its calls"
+            )
     return Border(tuple(n.id for n in chain), before)
 
 

@@ -94,6 +94,42 @@ def bypassed(scope: Scope, id: str, source: str) -> Scope:
     return scope.with_(nodes=tuple(n for n in changed.nodes if n.id != id))
 
 
+def mirrored(old: Scope, new: Scope, other: Scope, name: Callable[[str], str]) -> Scope:
+    """Another call of the same module with the edit that made `new` of `old`.
+
+    Args:
+        old: A call that ran the same operations as `other`, before the edit.
+        new: It with the edit.
+        other: The call to edit.
+        name: Gives a new node a public name of its own.
+    """
+    pairs = list(zip(old.nodes, other.nodes, strict=True))
+    ids = {a.id: b.id for a, b in pairs}
+    children = {a.child: b.child for a, b in pairs if a.child is not None}
+
+    def renamed_id(id: str) -> str:
+        if id in ids:
+            return ids[id]
+        key, _, number = id.rpartition("#")
+        return f"{children[key]}#{number}" if key in children else f"{id}@{other.key}"
+
+    def copied(node: Node) -> Node:
+        known = other.by_id.get(ids.get(node.id, ""))
+        if known is not None and node == old.by_id[node.id]:
+            return known
+        args, kwargs = map_refs((node.args, node.kwargs), lambda r: Ref(renamed_id(r.id)))
+        made = node.with_(
+            id=renamed_id(node.id), scope=other.key, args=args, kwargs=kwargs,
+            writes=tuple(map(renamed_id, node.writes)), child=children.get(node.child),
+        )  # fmt: skip
+        if known is None:
+            return made.with_(name=name(node.name))
+        same = node.outputs == old.by_id[node.id].outputs
+        return made.with_(name=known.name, outputs=known.outputs if same else node.outputs)
+
+    return other.with_(nodes=tuple(map(copied, new.nodes)))
+
+
 def returning(
     scope: Scope, value: Any, fresh: Iterable[str] | None = None, effects: bool = False
 ) -> Scope:

@@ -299,6 +299,11 @@ def _class(draft: Draft, rewire: Rewire, arg: str, name: str, classes: str) -> _
         if classes == "auto" and attempt == "printed":
             written = _shorter(draft, rewire, written, doc, new, name)
         return written
+    if scope.opaque and "spliced" in refused:  # then only the author's own text could have served
+        raise EmissionError(
+            f"{refused['printed']}; its modules can still be replaced. An edit of the author's text: "
+            f"{refused['spliced']}"
+        )
     raise refused["printed"]
 
 

@@ -151,7 +151,9 @@ def _scope(graph: Graph, model: Any, scope: Scope, brief: bool) -> str:
         change,
         skip,
         f"It costs {number(macs)} multiply-accumulates on the example" if macs else "",
-        f"Its forward can be seen but not rewritten: {scope.opaque}" if scope.opaque else "",
+        f"Its forward is edited only in its author's own text: {scope.opaque}"
+        if scope.opaque
+        else "",
     )
 
 

@@ -54,12 +54,16 @@ class Insert(Operation):
             return []
         if any(_handed_in_parts(draft, n) for n in nodes):
             return []  # a tuple or a dict of tensors: pick the part that is meant
-        names = [{"call": call_name(draft.graph, n.id)} for n in nodes]
+        served = draft.everywhere(nodes)
+        names = [{"call": call_name(draft.graph, n.id)} for n in served]
         where = names if len(names) > 1 else names[0]
         code = _field(nodes[0])
         many = f" ({len(nodes)} places)" if len(nodes) > 1 else ""
+        note = f"in {len(served)} calls" if len(served) > len(nodes) else ""
         found = [
-            Offer("insert", f"Insert after{many}", "Add", (code,), {"after": where}, len(nodes))
+            Offer(
+                "insert", f"Insert after{many}", "Add", (code,), {"after": where}, len(nodes), note
+            )
         ]
         if len(nodes) == 2 and edge(draft, nodes[0], nodes[1]):
             found.insert(
@@ -72,7 +76,7 @@ class Insert(Operation):
             read = scope.by_id[entering(scope, nodes[0])]
             found.append(
                 Offer("insert", f"Insert before{many}", "Add", (_field(read),),
-                      {"before": where}, len(nodes))
+                      {"before": where}, len(nodes), note)
             )  # fmt: skip
         return found
 
@@ -88,7 +92,7 @@ class Insert(Operation):
             return 1
         where = before if after is None else after
         targets = resolve(draft, where)
-        nodes = [n for t in targets for n in t.nodes]
+        nodes = draft.once((n for t in targets for n in t.nodes), step)
         alike = Alike(draft, nodes)
         many = max(Counter(n.scope for n in nodes).values(), default=0) > 1
         for node in nodes:
@@ -284,7 +288,7 @@ def _into_container(
     )
     source = entering(scope, node) if before else node.id
     new = _new_node(draft, step, scope, expr, made, source, path)
-    draft.set_scope(_edited(scope, node, new, before))
+    draft.set_calls(_edited(scope, node, new, before), step)
     draft.made[path] = made
     return True
 

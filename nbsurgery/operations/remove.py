@@ -72,16 +72,18 @@ class Remove(Operation):
             return []
         if any(not n.refs for n in nodes):
             return []
-        names = [call_name(draft.graph, n.id) for n in nodes]
+        served = draft.everywhere(nodes)
         where = [
-            n.target if n.kind == "module" else {"call": name} for n, name in zip(nodes, names)
+            n.target if n.kind == "module" else {"call": call_name(draft.graph, n.id)}
+            for n in served
         ]
+        where = [w for i, w in enumerate(where) if w not in where[:i]]
         targets = resolve(draft, where)
         calls = sum(len(t.nodes) for t in targets)
         label = "Remove" if len(nodes) == 1 else f"Remove {len(targets)} places"
         note = f"{calls} calls" if calls > len(targets) else ""
         fields = ()
-        if len(nodes) == 1 and nodes[0].kind != "module" and (read := _operands(draft, nodes[0])):
+        if len(served) == 1 and nodes[0].kind != "module" and (read := _operands(draft, nodes[0])):
             fields = (
                 Field("keep", "Goes on", "choice", read[0], read, "the others lead nowhere then"),
             )
@@ -111,7 +113,7 @@ class Remove(Operation):
         rest = self._shorten(draft, step, whole)
         for target in rest:
             self._identity(draft, step, target)
-        calls = [t.node for t in targets if t.path is None]
+        calls = draft.once((t.node for t in targets if t.path is None), step)
         here = {n.scope: [m for m in calls if m.scope == n.scope] for n in calls}
         words = {key: describe_all(draft, found) for key, found in here.items()}
         for node in calls:  # as the removal of its neighbour left it

@@ -66,7 +66,8 @@ class Replace(Operation):
             return []
         if any(n.kind != "module" and not _tensors(n) for n in nodes):
             return []
-        where = [{"call": call_name(draft.graph, n.id)} for n in nodes]
+        served = draft.everywhere(nodes)
+        where = [{"call": call_name(draft.graph, n.id)} for n in served]
         first = nodes[0]
         mixed = any((n.kind, n.type) != (first.kind, first.type) for n in nodes)
         code = _code(("nn.Identity()",) if mixed else _suggestions(draft, first, len(nodes) > 1))
@@ -82,11 +83,11 @@ class Replace(Operation):
         offers = []
         if first.kind == "module" and len(nodes) == 1:
             calls = draft.calls_of(first.target)
-            if len(calls) > 1:
-                k, n = call_in_scope(draft, first)
+            k, n = call_in_scope(draft, first)
+            if len(calls) > len(served):
                 offers.append(
                     Offer("replace", f"Replace this call only ({k} of {n} here)", "Change", (code,),
-                          {"where": {"call": call_name(draft.graph, first.id)}}, 1,
+                          {"where": where if len(where) > 1 else where[0]}, 1,
                           "the module stays for its other calls")
                 )  # fmt: skip
             offers.insert(
@@ -107,7 +108,8 @@ class Replace(Operation):
             targets = resolve(draft, where)
             offers.append(
                 Offer("replace", "Replace" if len(nodes) == 1 else f"Replace {len(targets)} places",
-                      "Change", (code,), {"where": where if len(where) > 1 else where[0]}, len(targets))
+                      "Change", (code,), {"where": where if len(where) > 1 else where[0]}, len(targets),
+                      f"in {len(served)} calls" if len(served) > len(nodes) else "")
             )  # fmt: skip
             kind = (first.kind, first.type)
             same = [n for n in draft.live_nodes() if not n.glue and (n.kind, n.type) == kind]
@@ -359,7 +361,7 @@ def _tensors(node: Node) -> list[Ref]:
 
 def _replace_calls(draft: Draft, step: int, nodes: Sequence[Node], text: Any) -> None:
     """Exchange calls; those of one scope are told in one sentence."""
-    nodes = [draft.node(n.id) for n in nodes]
+    nodes = draft.once((draft.node(n.id) for n in nodes), step)
     alike = Alike(draft, nodes)
     here: dict[str, list[Node]] = {}
     for node in nodes:

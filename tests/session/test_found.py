@@ -685,3 +685,25 @@ def test_a_start_before_a_skip_in_one_sequence_keeps_what_runs():
     keys = {k.partition(".")[0] for k in session.build().state_dict()}
     assert keys == {"2", "3"}, session.code
     assert session.verify().ok, session.report
+
+
+class Deciding(nn.Module):
+    """Decides on a size in front of the last layer, and reads another size behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        batch, length, _ = x.shape
+        x = self.first(x) if length > 2 else x
+        return self.last(x.flatten(0, 1)).view(batch, -1)
+
+
+def test_what_was_decided_in_front_of_a_start_is_taken_for_given():
+    """The class says so; on another batch the size that crosses is the other one."""
+    session = Session(Deciding().eval(), (torch.randn(2, 3, 4),), {}, namespace={})
+    session.do("start", {"at": "last"})
+    assert "Holds where `length > 2`." in session.code
+    report = session.verify()
+    assert report.ok and any("batch size 3" in f.text for f in report.findings), report

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 import torchvision
 from torch import nn
 
@@ -125,6 +126,30 @@ class TwoInputs(nn.Module):
         return {"logits": self.head(h), "hidden": h}
 
 
+class Branch(nn.Module):
+    """A layer called twice, a functional call, and a sequence."""
+
+    def __init__(self):
+        super().__init__()
+        self.c1, self.c2, self.act = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 1), nn.ReLU()
+        self.seq = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+
+    def forward(self, x):
+        x = self.act(self.c2(self.act(self.c1(x))))
+        return self.seq(F.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+class Siamese(nn.Module):
+    """One branch that runs on both inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.branch, self.head = Branch(), nn.Linear(8, 2)
+
+    def forward(self, a, b):
+        return self.head(torch.abs(self.branch(a) - self.branch(b)))
+
+
 def _detection():
     model = torchvision.models.detection.fasterrcnn_mobilenet_v3_large_320_fpn(
         weights=None, weights_backbone=None, num_classes=5, min_size=64, max_size=96,
@@ -159,6 +184,9 @@ MODELS: dict[str, Callable] = {
     "unet": lambda: (UNet().eval(), (torch.randn(2, 3, 32, 32),), {}),
     "dicts": lambda: (
         TwoInputs().eval(), ({"left": torch.randn(2, 4), "right": torch.randn(2, 6)},), {},
+    ),  # fmt: skip
+    "siamese": lambda: (
+        Siamese().eval(), (torch.randn(2, 3, 8, 8), torch.randn(2, 3, 8, 8)), {},
     ),  # fmt: skip
 }  # fmt: skip
 LARGE: dict[str, Callable] = {  # too slow for random surgery
