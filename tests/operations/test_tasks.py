@@ -109,7 +109,9 @@ TASKS = {
 }  # fmt: skip
 
 
-PLAINER = ("lstm_to_gru", "lstm_norm_before_head", "fasterrcnn_head_activation")  # Python 3.10 knows no columns: less is nested
+PLAINER = (  # Python 3.10 knows no columns: less is nested
+    "lstm_to_gru", "lstm_norm_before_head", "fasterrcnn_head_activation",
+)  # fmt: skip
 
 
 @functools.cache
