@@ -159,7 +159,10 @@ def together(edits: Iterable[Edit], model: nn.Module, made: Mapping[str, Any]) -
             run = []
             out.append(edit)
             continue
-        if any(r.path == edit.path and r.name == edit.anchor for r in run):
+        new = {(r.path, r.name) for r in run}
+        of_step = [e for e in edits if isinstance(e, InsertChild) and e.step == edit.step]
+        begins = not run or run[-1].step != edit.step
+        if begins and any((e.path, e.anchor) in new for e in of_step):
             out += grouped.of(run)
             run = []
         run.append(edit)
@@ -263,6 +266,9 @@ class _Grouped:
             known = "." not in cls.__qualname__ and path not in self.changed
             if known and held == wanted and len({type(old[a]) for a in anchors}) == 1:
                 yield f"isinstance({{}}, {spell(cls)})", cls
+        own = f"{children[0].stem}_"
+        if children[0].stem and {n for n in names if not n.startswith(own)} == wanted:
+            yield f"not name.startswith({quoted(own)})", None
         listed = ", ".join(map(quoted, anchors))
         yield (f"name in ({listed})" if len(anchors) > 1 else f"name == {listed}"), None
 

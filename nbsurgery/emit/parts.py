@@ -12,7 +12,7 @@ from ..draft import Piece
 from ..edits import Place, quoted
 from ..errors import EmissionError
 from ..graph import Graph, Scope
-from ..paths import indexed, renumbered, spelled
+from ..paths import children, indexed, moved, renumbered, spelled
 from .printer import print_class
 from .sequential import print_sequential
 
@@ -164,6 +164,11 @@ class _Writer:
         if not odd and plain:
             end = "" if last == len(every) - 1 else str(last + 1)
             return f"{here}[{first or ''}:{end}]"
+        final = children(module)
+        if sliced and not odd and moved(module) and set(names) <= set(final):
+            first, last = final.index(names[0]), final.index(names[-1])
+            if final[first : last + 1] == names:
+                return f"{here}[{first or ''}:{'' if last == len(final) - 1 else last + 1}]"
         self.place.need("from torch import nn")
 
         def value(name: str) -> str:

@@ -327,3 +327,19 @@ def test_printed_blocks_of_a_list_are_put_in_by_a_loop():
     loop = "for i, layer in enumerate(model[0]):\n    model[0][i] = ResidualNorm(layer)\n"
     assert session.code.endswith(loop), session.code
     holds(session)
+
+
+def test_a_step_behind_another_is_not_torn(session):
+    """What stands behind new layers needs them to be there: all of that step comes then."""
+    session.do("insert", {"new": "nn.Dropout2d(0.1)", "after": "head.*"})
+    session.do("insert", {"new": "nn.Identity()", "after": "head.*"})
+    assert session.code.count("nn.Sequential()") == 2
+    assert 'if not name.startswith("identity_"):\n' in session.code
+    holds(session)
+
+
+def test_parts_of_a_container_with_new_layers_are_slices(session):
+    session.do("insert", {"new": "nn.Dropout2d(0.1)", "after": "head.*"})
+    session.do("split", {"after": "head.2"})
+    assert "model.head[:5]" in session.code and "model.head[5:]" in session.code
+    assert session.verify().ok
