@@ -262,6 +262,8 @@ def _shared(scope: Scope) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for node in scope.nodes:
         base = node.refs[:1] if node.type in _VIEWS else node.writes[:1]
+        if not base and node.facts.get("same") in node.refs:  # dropout in eval mode
+            base = (node.facts["same"],)
         together = found.get(base[0], {base[0]}) if base else set()
         together.add(node.id)
         for id in (*base, node.id):

@@ -51,6 +51,7 @@ def scope_call(tape, original, module, paths, args, kwargs) -> Any:
         tape.top = parent
     with no_dispatch():
         leave(tape, scope, result)
+        node.same = handed_on(scope)
         ids = {id(t) for t, v in zip(tensors, before, strict=True) if version(t) != v}
         if ids:
             node.impure = True
@@ -192,6 +193,17 @@ def leave(tape, scope: OpenScope, result: Any) -> None:
             original[:] = list(list.__iter__(items))
     scope.done = True
     scope.env.clear()
+
+
+def handed_on(scope: OpenScope) -> str | None:
+    """The caller's node whose very tensor a scope returns: a drop path in eval mode."""
+    steps = {step.id: step for step in (*scope.inputs, *scope.nodes)}
+    result = scope.nodes[-1].args[0]
+    step = steps.get(result.id) if isinstance(result, Ref) else None
+    while step is not None and step.same is not None:
+        step = steps.get(step.same)
+    given = scope.bindings.get(step.id) if step is not None and step.kind == "input" else None
+    return given.id if isinstance(given, Ref) else None
 
 
 def loop(tape, items: InputList) -> None:

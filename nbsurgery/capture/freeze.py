@@ -141,8 +141,14 @@ def _node(tape, step, numbers, totals) -> Node:
         frames=_frames(step),
         writes=step.writes,
         impure=step.impure,
-        facts=MappingProxyType({"inside": step.inside}) if step.inside else _EMPTY,
+        facts=_facts(step),
     )
+
+
+def _facts(step) -> MappingProxyType:
+    """``inside``: what ran in it unseen; ``same``: the node whose very tensor it handed on."""
+    told = {"inside": step.inside or None, "same": step.same}
+    return MappingProxyType({k: v for k, v in told.items() if v}) if any(told.values()) else _EMPTY
 
 
 @functools.cache

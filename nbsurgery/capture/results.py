@@ -23,10 +23,9 @@ def bind(tape, scope: OpenScope, value: Any, node: Step, taken: set, mutated=(),
     """
     kind = type(value)
     if isinstance(value, torch.Tensor):
-        key = id(value)
-        if key not in mutated and (
-            key in taken or key in tape.tensors or tape.find(scope, value) is not None
-        ):
+        key, known = id(value), tape.find(scope, value)
+        if key not in mutated and (key in taken or key in tape.tensors or known is not None):
+            node.same = node.same if known is None else known.id
             value = alias(value)
         link = weakref.ref(value)
         ref = Ref(node.id)

@@ -11,7 +11,7 @@ class Step:
 
     __slots__ = (
         "args", "base", "child", "failed", "frames", "glue", "id", "impure", "inside", "kind",
-        "kwargs", "module", "name", "outputs", "scope", "target", "type", "value", "writes",
+        "kwargs", "module", "name", "outputs", "same", "scope", "target", "type", "value", "writes",
     )  # fmt: skip
 
     def __init__(self, id, scope, kind, type, target, args, kwargs, base, glue, frames):
@@ -22,6 +22,7 @@ class Step:
         self.writes: tuple = ()
         self.impure = self.failed = False
         self.inside: tuple = ()
+        self.same: str | None = None  # the node whose very tensor came out again
 
 
 class OpenScope:

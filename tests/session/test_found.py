@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+import torchvision
 from torch import nn
 
 from nbsurgery.emit.statements import Style
@@ -707,3 +708,23 @@ def test_what_was_decided_in_front_of_a_start_is_taken_for_given():
     assert "Holds where `length > 2`." in session.code
     report = session.verify()
     assert report.ok and any("batch size 3" in f.text for f in report.findings), report
+
+
+class DropPathed(nn.Module):
+    """What drops paths hands on its input in eval mode; an addition then writes into it."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.drop = nn.Linear(4, 4), torchvision.ops.StochasticDepth(0.1, "row")
+
+    def forward(self, x):
+        result = self.drop(self.linear(x))
+        result += x
+        return result
+
+
+def test_a_tap_sees_what_is_written_through_what_hands_on_its_input():
+    """The tapped value is the one that the layer made."""
+    session = Session(DropPathed().eval(), (torch.randn(2, 4),), {}, namespace={})
+    session.do("tap", {"nodes": {"linear": "h"}, "output": "out"})
+    assert session.report.ok, session.code
