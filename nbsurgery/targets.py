@@ -238,14 +238,16 @@ def _is_a(draft: Draft, path: str, cls: type) -> bool:
         return False
 
 
-def one(draft: Draft, where: Any, what: str) -> Node:
-    """The single call that `where` means.
+def one(draft: Draft, where: Any, what: str, step: int | None = None) -> Node:
+    """The single call that `where` means; with `step` also one place, named in every call around it.
 
     Raises:
         SelectionError: It means several; says which.
     """
     targets = resolve(draft, where)
     nodes = [n for t in targets for n in t.nodes]
+    if len(nodes) > 1 and step is not None:
+        nodes = draft.once(nodes, step)
     if len(nodes) > 1:
         names = [call_name(draft.graph, n.id) for n in nodes]
         raise SelectionError(

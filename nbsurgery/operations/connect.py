@@ -75,8 +75,8 @@ class Connect(Operation):
         how = arguments.get("how") or "add"
         if how not in WAYS:
             raise StepError(f"how={how!r} is no way to connect; take one of {', '.join(WAYS)}")
-        source = one(draft, need(arguments, "source", "connect"), "connect")
-        into = one(draft, need(arguments, "into", "connect"), "connect")
+        source = one(draft, need(arguments, "source", "connect"), "connect", step)
+        into = one(draft, need(arguments, "into", "connect"), "connect", step)
         if source.kind == "output":
             raise StepError("the output is where the model ends; connect from a value before it")
         if not into.refs:
@@ -92,6 +92,12 @@ class Connect(Operation):
                 f"{source.name!r} is made after {into.name!r} runs; a skip goes forward only"
             )
         names = (call_name(draft.graph, source.id), call_name(draft.graph, into.id))
+        apart = source.scope != into.scope or draft.is_sequential(draft.scope_of(into))
+        if apart and step in draft.serves.values():
+            raise StepError(
+                f"{names[0]!r} and {names[1]!r} are not both made in one forward, so that they cannot "
+                "be joined in every call: name one call of each"
+            )
         scope, value, into = together(draft, source, into)
         scope, value = _kept(scope, step, value, into)
         entering = scope.by_id[into.refs[0]]

@@ -87,7 +87,11 @@ class Insert(Operation):
             raise StepError("insert needs after= or before=; with both, it goes on that one edge")
         if after is not None and before is not None:
             _between_two(
-                draft, step, one(draft, after, "insert"), one(draft, before, "insert"), text
+                draft,
+                step,
+                one(draft, after, "insert", step),
+                one(draft, before, "insert", step),
+                text,
             )
             return 1
         where = before if after is None else after

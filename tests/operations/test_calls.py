@@ -6,7 +6,7 @@ import pytest
 import torch
 import torchvision
 
-from nbsurgery.errors import EmissionError
+from nbsurgery.errors import EmissionError, StepError
 from nbsurgery.session import Session
 from tests.session.zoo import Siamese
 
@@ -30,6 +30,15 @@ def calls(graph, target: str) -> int:
         ("replace", {"where": "branch.adaptive_avg_pool2d*", "new": "nn.AdaptiveMaxPool2d(1)"}),
         ("replace", {"where": ["branch.act_1", "branch.act_3"], "new": "nn.GELU()"}),
         ("remove", {"where": [{"call": "branch.act"}, {"call": "branch.act_2"}]}),
+        ("connect", {"source": "branch.c1", "into": ["branch.act_1", "branch.act_3"]}),
+        (
+            "insert",
+            {
+                "after": "branch.c1",
+                "before": [{"call": "branch.act"}, {"call": "branch.act_2"}],
+                "new": "nn.Tanh()",
+            },
+        ),
     ],
 )
 def test_a_place_in_every_call_is_one_edit(session, operation, arguments):
@@ -41,6 +50,12 @@ def test_a_place_in_every_call_is_one_edit(session, operation, arguments):
     assert session.code.count("class ") == session.code.count("(model.branch)\n")
     session.undo()
     assert not session.recipe
+
+
+def test_a_skip_out_of_every_call_is_refused(session):
+    """Only the first call would have it."""
+    with pytest.raises(StepError, match="name one call of each"):
+        session.do("connect", {"source": "branch.seq.1", "into": "head"})
 
 
 def test_one_call_alone_is_refused_with_the_names_of_all(session):
