@@ -280,7 +280,9 @@ class Draft:
                 if not all(p.id in wanted for p in places):
                     order = {n.id: i for i, n in enumerate(self.live_nodes())}
                     places.sort(key=lambda n: order[n.id])
-                    names = [n.child or n.name for n in places]
+                    paths = {n.target for n in places if n.kind == "module"}
+                    names = [n.child or n.name for n in places]  # a path would mean every call
+                    names = [f'{{"call": "{n}"}}' if n in paths else n for n in names]
                     raise EmissionError(
                         f"{scope.path!r} is called {len(places)} times, and its class serves every "
                         f"call: an edit inside it changes them all; name all of {conjoined(names)}, "
