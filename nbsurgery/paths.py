@@ -11,7 +11,6 @@ from typing import Any
 
 from torch import nn
 
-
 # What an item of a container is called where its name is no plain plural.
 _ITEMS = {"h": "block", "features": "layer", "blocks": "block", "layers": "layer"}
 

@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from ..draft import Draft, Rewire
 from ..children import order, together
+from ..draft import Draft, Rewire
 from ..edits import Assign, Edit, NewModule, Place, SetValue, by_attribute, listed, quoted
 from ..errors import EmissionError, StepError
 from ..expression import imports, printed

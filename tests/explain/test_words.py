@@ -146,7 +146,7 @@ def test_scopes_and_ends():
     opaque = graph.with_scopes(
         {"blocks.0": graph.scopes["blocks.0"].with_(opaque="it calls numpy")}
     )
-    assert "not rewritten: it calls numpy" in explain(opaque, net, "blocks.0")
+    assert "author's own text: it calls numpy" in explain(opaque, net, "blocks.0")
 
 
 def test_a_projection_shortcut_is_told():
