@@ -520,7 +520,9 @@ class Draft:
             if called is not None and path not in called:
                 continue
             new = made.new if "" in group else self._listed(group)
-            comment = f"{path}: {new.text}, new weights"
+            layer = self.made.get(path)
+            weights = not isinstance(layer, nn.Module) or any(True for _ in layer.parameters())
+            comment = f"{path}: {new.text}" + (", new weights" if weights else "")
             self.edits.append(
                 Assign(rewire.steps[0], comment, path, new, {}, made.suffix, made.moded)
             )

@@ -158,7 +158,11 @@ def loop(
         items = root.get_submodule(whole)
     except AttributeError:  # a list that a step makes
         return None
-    if id(items) in _grown.get() or moved(items) or type(items).__iter__ not in _ITER:
+    if (
+        id(items) in _grown.get()
+        or moved(items)
+        or getattr(type(items), "__iter__", None) not in _ITER
+    ):
         return None
     numbers, count = [int(n) if n.isdigit() else -1 for n in columns[at]], len(items)
     first, end = numbers[0], numbers[0] + len(numbers)

@@ -166,6 +166,23 @@ def _away(where: Any) -> SelectionError:
     )
 
 
+def unpacked(draft: Draft, where: Any) -> Any:
+    """A container that no forward calls (an ``nn.ModuleList``) as the modules in it that are called."""
+    if isinstance(where, list):
+        found = [unpacked(draft, w) for w in where]
+        return [w for item in found for w in (item if isinstance(item, list) else [item])]
+    if not isinstance(where, str) or is_glob(where) or not where or not draft.exists(where):
+        return where
+    called = {n.target for n in draft.live_nodes() if n.kind == "module"}
+    module = draft.model.get_submodule(where)
+    if where in called or not isinstance(module, nn.Module):
+        return where
+    inner = [f"{where}.{name}" for name, _ in module.named_children()]
+    held = [w for path in inner if any(c == path or c.startswith(f"{path}.") for c in called)
+            for w in ([path] if path in called else unpacked(draft, [path]))]  # fmt: skip
+    return held or where
+
+
 def outermost(draft: Draft, targets: list[Target]) -> list[Target]:
     """The places that lie in no other of them: what goes with another needs no edit of its own."""
     inside = {n.child for t in targets for n in t.nodes if n.child is not None}

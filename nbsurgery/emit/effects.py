@@ -6,8 +6,10 @@ import ast
 import inspect
 import types
 
+from torch import nn
+
 from .. import source
-from ..graph import Ref
+from ..graph import Ref, Scope
 from .expressions import Writer, follow
 
 _FILLING = {
@@ -119,12 +121,18 @@ def _recorded(writer: Writer, node: ast.AST, code: types.CodeType) -> bool:
     In the whole run: an edit may have dropped it, or put a border in front of it.
     """
     first, last = node.lineno, node.end_lineno
-    before = writer.base.scopes.get(writer.scope.key)
+    scopes = writer.base.scopes
+    keys = {writer.scope.key, *_opened(writer)} & scopes.keys()
     return any(
         f.code is code and first <= f.line <= last and _changes(n)
-        for n in (*writer.nodes, *(before.nodes if before is not None else ()))
+        for n in (*writer.nodes, *(n for key in keys for n in scopes[key].nodes))
         for f in n.frames
     )
+
+
+def _opened(writer: Writer) -> set[str]:
+    """Scopes whose operations stand in the text of another: nodes keep their ids."""
+    return {n.id.rpartition("#")[0] for n in writer.nodes if n.kind != "input"}
 
 
 def _changes(node) -> bool:
@@ -159,22 +167,40 @@ def _ran(writer: Writer, code, node, definition, lines: set[int], strict: bool) 
 
 
 def _answer(writer: Writer, code: types.CodeType, branch: ast.If) -> bool | None:
-    """What the test of a branch gave, where it asks only for arguments and the module's own values."""
-    forward = inspect.unwrap(type(writer.module).forward)
-    if code is not getattr(forward, "__code__", None) or not code.co_varnames:
+    """What the test of a branch gave, where it asks only for arguments and the module's own values.
+
+    An opened scope's forward may have run for several modules: they have to agree.
+    """
+    if not code.co_varnames:
         return None
-    known: dict[str, object] = {code.co_varnames[0]: writer.module}
+    answers = set()
+    for key in {writer.scope.key, *_opened(writer)}:
+        scope = writer.scope if key == writer.scope.key else writer.base.scopes.get(key)
+        inner = None if scope is None else writer.below(scope.path)
+        if scope is None or inner is None:
+            continue
+        module = writer.module.get_submodule(inner) if inner else writer.module
+        forward = inspect.unwrap(type(module).forward)
+        if getattr(forward, "__code__", None) is code:
+            known = _known(scope, module, forward)
+            test = follow(branch.test, source.constants_of(code), code.co_varnames[0])
+            answers.add(_holds(test, known))
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _known(scope: Scope, module: nn.Module, forward: types.FunctionType) -> dict[str, object]:
+    """What is known of the names of a forward when it was called."""
+    known: dict[str, object] = {forward.__code__.co_varnames[0]: module}
     for name, parameter in inspect.signature(forward).parameters.items():
-        given = next((n for n in writer.nodes if n.kind == "input" and n.target == name), None)
+        given = next((n for n in scope.nodes if n.kind == "input" and n.target == name), None)
         if given is None:
             if parameter.default is not inspect.Parameter.empty:
                 known[name] = parameter.default
-        elif given.outputs or isinstance(writer.scope.bindings.get(given.id), Ref):
+        elif given.outputs or isinstance(scope.bindings.get(given.id), Ref):
             known[name] = _Given()
         else:
             known[name] = given.value
-    me = code.co_varnames[0]
-    return _holds(follow(branch.test, source.constants_of(code), me), known)
+    return known
 
 
 def _holds(test: ast.expr, known: dict[str, object]) -> bool | None:

@@ -183,8 +183,7 @@ class Keeps:
         w = self.w
         names = [name for name in module._modules if name in read]
         values = {name: getattr(module, name, self) for name in sorted(read.difference(names))}
-        taken = any(hasattr(nn.ModuleDict, name) for name in names)
-        if taken or any(value is self or callable(value) for value in values.values()):
+        if any(value is self or callable(value) for value in values.values()):
             return None
         if isinstance(module, (nn.ParameterList, nn.ParameterDict)):
             return None
@@ -202,8 +201,14 @@ class Keeps:
         if not numbered and not all(name.isidentifier() for name in names):
             del self.later[mark:]
             return None
-        texts = {name: self._part(f"{path}.{name}", dotted[name]) for name in names}
         w.imports.nn()
+        if any(hasattr(nn.ModuleDict, name) for name in names):  # a dict's own methods: `keys`
+            for name in names:
+                at = len(self.later)
+                text = self._part(f"{path}.{name}", dotted[name])
+                self.later.insert(at, f"{where}.{name} = {text}")
+            return "nn.Module()"
+        texts = {name: self._part(f"{path}.{name}", dotted[name]) for name in names}
         if numbered:
             every = [texts.get(str(i), "nn.Identity()") for i in range(int(names[-1]) + 1)]
             return f"nn.ModuleList([{', '.join(every)}])"

@@ -93,7 +93,11 @@ def guarded(writer: Writer, allowed: bool, settled: Container[int] = ()) -> set[
         if _indifferent(writer, decision, place):  # then a part without the value is so, too
             found.add(number)
             continue
-        if _comes_later(writer, decision, place) or _crossed_as_none(writer, decision):
+        if _comes_later(writer, decision, place):
+            continue
+        if _crossed_as_none(writer, decision):
+            if number not in settled:
+                writer.assumed.setdefault(f"`{_held(decision, _SAID)}`")
             continue
         if not allowed:
             raise writer.refuse(
@@ -460,8 +464,9 @@ def _comes_later(writer: Writer, decision: Specialisation, place: _Place | None)
         if n.kind not in ("input", "output", "parameter")
         and _called_in(writer, n.id, base.key) in order
     }  # fmt: skip
-    exact = decision.node in order and decision.kind != "training"
-    if exact and all(order[_called_in(writer, id, base.key)] < order[decision.node] for id in kept):
+    # of a mode it is the first read, which no later one undoes
+    first = order.get(decision.node, -1)
+    if all(order[_called_in(writer, id, base.key)] < first for id in kept):
         return True
     function = place.function() if place is not None else None
     if function is None:

@@ -16,7 +16,7 @@ from ..errors import StepError, an
 from ..expression import spell
 from ..graph import Node
 from ..paths import each, nested
-from ..targets import call_name, one, resolve, spelled_where
+from ..targets import call_name, one, resolve, spelled_where, unpacked
 from .base import Field, Offer, Operation, need
 
 POLICIES = ("frozen", "train")
@@ -143,7 +143,7 @@ class FreezeOperation(Operation):
             modules, tensors = upstream(draft, node)
             words = f"up to {call_name(draft.graph, node.id)}"
         else:
-            where = need(arguments, "where", self.name)
+            where = unpacked(draft, need(arguments, "where", self.name))
             targets = resolve(draft, where, lambda n: n.kind in ("parameter", "module"))
             modules, tensors = [], []
             for t in targets:

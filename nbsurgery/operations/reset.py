@@ -10,7 +10,7 @@ from ..draft import Draft
 from ..edits import Edit, Place
 from ..errors import StepError, an
 from ..graph import Node
-from ..targets import resolve, spelled_where
+from ..targets import resolve, spelled_where, unpacked
 from .base import Offer, Operation, need
 
 
@@ -59,7 +59,7 @@ class ResetParameters(Operation):
 
     def apply(self, draft: Draft, step: int, arguments: Mapping[str, Any]) -> int:
         targets = resolve(
-            draft, need(arguments, "where", self.name),
+            draft, unpacked(draft, need(arguments, "where", self.name)),
             lambda n: n.kind == "module" and _resettable(draft, n.target),
         )  # fmt: skip
         for target in targets:

@@ -36,7 +36,12 @@ def trial(
         try:
             mine = subject.entering(*theirs), {}
         except SurgeryError:
-            return  # what would enter is not known: the original takes another way there
+            yield Finding(
+                "warning" if needed else "info",
+                f"at {name} the original goes another way in front of where the model begins; what "
+                "it would hand in there is not known, and the model may not take it",
+            )
+            return
     parts = tuple(map(structural_copy, subject.built.modules))
     run = runs.run(parts, *mine)
     if run.error is not None:
