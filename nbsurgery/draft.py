@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -206,6 +206,15 @@ class Draft:
         return any(
             isinstance(e, Assign) and e.path == path and not e.new.whole_old for e in self.edits
         )
+
+    def expressions(self) -> Iterator[Expression]:
+        """What persons wrote for new modules, of all steps."""
+        for edit in self.edits:
+            for name in vars(edit):
+                if isinstance(value := getattr(edit, name), Expression):
+                    yield value
+        for rewire in self.rewires.values():
+            yield from (made.new for made in rewire.new.values())
 
     def aliases(self, path: str) -> tuple[str, ...]:
         """All paths of the module at `path`, itself first."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ..children import order, together
@@ -91,7 +92,39 @@ def emit(draft: Draft, variable: str = "model", style: Style = Style()) -> str:
         id(draft.model.get_submodule(_path(draft, r))) for r in draft.rewires.values() if r.new
     ]
     with renumbered(order(draft.edits, draft.model), grown):
-        return _emitted(draft, variable, style)
+        text = _emitted(draft, variable, style)
+    _refuse_hidden(draft, text, variable)
+    return text
+
+
+def _refuse_hidden(draft: Draft, text: str, variable: str) -> None:
+    """Refuse text that binds a name by which the person's own expressions mean something of hers.
+
+    Raises:
+        EmissionError: It does; the message says which name.
+    """
+    asked = {name for e in draft.expressions() for name in e.free} & draft.namespace.keys()
+    asked -= {"old", variable}
+    if not asked:
+        return
+    for name in _bound(ast.parse(text)):
+        if name in asked:
+            raise EmissionError(
+                f"the code has a variable {name!r} of its own, which would hide yours; give yours "
+                "another name"
+            )
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    """Names bound where modules are made: by statements, and in ``__init__``; not in a forward."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef):
+            if isinstance(node, ast.ClassDef) and child.name != "__init__":
+                continue
+            yield from (a.arg for a in child.args.args)
+        elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+            yield child.id
+        yield from _bound(child)
 
 
 def _emitted(draft: Draft, variable: str, style: Style) -> str:
@@ -440,11 +473,15 @@ def _place_comment(draft: Draft, rewires: list[Rewire]) -> str:
 
 def _places(draft: Draft, rewires: list[Rewire], name: str, variable: str) -> list[str]:
     paths = [_path(draft, r) for r in rewires]
-    if len(paths) <= 2:
-        return [
-            assignment(draft.model, p, variable, f"{name}({spelled(draft.model, p, variable)})")
-            for p in paths
-        ]
+    names = {p: draft.aliases(p) for p in paths}
+    if len(paths) <= 2 or any(len(every) > 1 for every in names.values()):
+        lines = []
+        for p in paths:
+            value = f"{name}({spelled(draft.model, p, variable)})"
+            for other in reversed(names[p][1:]):  # the same module under another name
+                value = assignment(draft.model, other, variable, value)
+            lines.append(assignment(draft.model, p, variable, value))
+        return lines
     if "" in paths:
         raise EmissionError("the root cannot share a class with a module inside it")
     heads, here = each(draft.model, paths, variable)

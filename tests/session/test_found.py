@@ -730,7 +730,7 @@ def test_a_tap_sees_what_is_written_through_what_hands_on_its_input():
     assert session.report.ok, session.code
 
 
-class Listed(nn.Module):
+class Twofold(nn.Module):
     """Blocks in a list that is never called, in a part that cannot be gone through."""
 
     def __init__(self):
@@ -743,7 +743,7 @@ class Listed(nn.Module):
 
 def test_a_pattern_through_parts_that_are_no_lists():
     """A loop goes through the lists only."""
-    session = Session(Listed().eval(), (torch.randn(2, 4),), {}, namespace={})
+    session = Session(Twofold().eval(), (torch.randn(2, 4),), {}, namespace={})
     session.do("freeze", {"where": "*.stages.*.linear"})
     assert session.report.ok
     frozen = [k for k, p in session.build().named_parameters() if not p.requires_grad]
@@ -752,7 +752,7 @@ def test_a_pattern_through_parts_that_are_no_lists():
 
 def test_a_list_that_nobody_calls_means_what_it_holds():
     """Every weight in it is frozen."""
-    session = Session(Listed().eval(), (torch.randn(2, 4),), {}, namespace={})
+    session = Session(Twofold().eval(), (torch.randn(2, 4),), {}, namespace={})
     session.do("freeze", {"where": "a.stages"})
     frozen = [k for k, p in session.build().named_parameters() if not p.requires_grad]
     assert len(frozen) == 9 and all(k.startswith("a.") for k in frozen)
