@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import dis
 import functools
 import inspect
 import itertools
@@ -21,10 +22,10 @@ import torch
 import torch.fx
 import torch.utils.checkpoint
 from torch import nn
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from nbsurgery.capture import calls, decisions, libraries, regions, shims
-from nbsurgery.capture.symbols import Symbol, apply, plain
+from nbsurgery.capture.symbols import Symbol, TrackedBool, apply, plain
 from nbsurgery.capture.values import tracked
 
 _MISSING = object()
@@ -87,6 +88,17 @@ def _module_call(patches: _Patches) -> None:
     patches.set(nn.Module, "__call__", __call__)
 
 
+@functools.cache
+def _asks_identity(code: types.CodeType) -> bool:
+    """Whether a function asks ``… is True`` or ``… is False``: no tracked flag answers that."""
+    before = None
+    for step in dis.get_instructions(code):
+        if step.opname == "IS_OP" and before is not None and isinstance(before.argval, bool):
+            return True
+        before = step
+    return False
+
+
 def _training(patches: _Patches) -> None:
     def get(self):
         try:
@@ -94,7 +106,10 @@ def _training(patches: _Patches) -> None:
         except KeyError:
             raise AttributeError(f"{type(self).__name__!r} has no attribute 'training'") from None
         tape = active()
-        return value if tape is None else tape.training(self, value)
+        if tape is None:
+            return value
+        flag = tape.training(self, value)
+        return bool(flag) if _asks_identity(sys._getframe(1).f_code) else flag
 
     def put(self, value):
         self.__dict__["training"] = plain(value)
@@ -457,12 +472,39 @@ def _functional_call(patches: _Patches) -> None:
     _whole_call(patches, owners, "functional_call", "it uses torch.func.functional_call")
 
 
+_MODED = (
+    "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "native_dropout", "rrelu",
+    "batch_norm", "instance_norm",
+)  # fmt: skip
+
+
+def _mode_flags(patches: _Patches) -> None:
+    """``torch.dropout(x, p, self.training)``: C functions take a real `bool` only, and the mode is tracked."""
+
+    def taking(old):
+        @functools.wraps(old)
+        def wrapper(*args, **kwargs):
+            flags = any(isinstance(a, TrackedBool) for a in (*args, *kwargs.values()))
+            if active() is None or not flags:
+                return old(*args, **kwargs)
+            given = [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)]
+            return handle_torch_function(old, given, *args, **kwargs)
+
+        return wrapper
+
+    for name in _MODED:
+        for full in (name, f"{name}_"):
+            if hasattr(torch, full):
+                patches.set(torch, full, taking(getattr(torch, full)))
+
+
 # What a function mode does not see, by the name that a warning would give it.
 _BESIDE = {
     "custom autograd functions": _autograd_functions,
     "scripted functions": _scripted_functions,
     "Tensor.as_subclass": _subclasses,
     "iteration over tensors": _iteration,
+    "mode flags of C functions": _mode_flags,
     "torch.vmap": _vmap,
     "torch.func.functional_call": _functional_call,
     "no_grad, enable_grad and autocast": _regions,
