@@ -487,7 +487,7 @@ def _places(draft: Draft, rewires: list[Rewire], name: str, variable: str) -> li
     heads, here = each(draft.model, paths, variable)
     if " in (" not in heads[-1]:
         items = heads[-1].removeprefix(f"for {here} in ").removesuffix(":")
-        if "." in here:
+        if "." in here and not here.endswith(")"):
             return nested(heads, [f"{here} = {name}({here})"])
         if ":" not in items and variable != "i":  # all items of a list
             head = f"for i, {here} in enumerate({items}):"

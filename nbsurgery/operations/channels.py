@@ -88,7 +88,7 @@ class _Widths(Edit):
         body = self.body(layers, 'f"{name}')
         heads, here = each(place.model, self.paths, place.variable)
         last = f"{here} = new"
-        if "." not in here or any("{name}" in line for line in body):
+        if "." not in here or here.endswith(")") or any("{name}" in line for line in body):
             heads = [f"for name in ({', '.join(map(quoted, self.paths))}):"]
             here = f"{place.variable}.get_submodule(name)"
             last = f"{place.variable}.set_submodule(name, new)"
