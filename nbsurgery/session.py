@@ -256,12 +256,17 @@ class Session:
         else:
             args, kwargs = value if isinstance(value, tuple) else (value,), {}
         self._example = (tuple(args), dict(kwargs))
-        steps, before = self._state.steps, self.base
+        steps, before, failure = self._state.steps, self.base, self.failure
         try:
             self.base, self.failure = self._captured(self.original)
+            if self.failure is not None and failure is None and steps:
+                raise StepError(
+                    "the example is given as the model took it before the steps, which then adapt it; "
+                    f"it fails on this one: {self.failure}"
+                )
             self._state = self._fold(steps)
         except BaseException:
-            self._example, self.base = old, before
+            self._example, self.base, self.failure = old, before, failure
             raise
 
     @property

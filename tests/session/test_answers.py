@@ -248,3 +248,14 @@ def test_edits_that_only_fit_together_are_one_change():
     assert not session.recipe and not session.edited
     session.do("replace", {"where": "body.1", "new": "nn.SiLU()"})
     assert len(session.recipe) == 1
+
+
+def test_an_example_that_the_model_did_not_take_before_the_steps_is_refused():
+    """What an edit changed of it is done again; the old one stays."""
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten()).eval()
+    session = Session(model, (torch.randn(2, 3, 8, 8),), {}, namespace={}, show_failure=True)
+    session.do("channels", {"where": "0", "inputs": 1})
+    with pytest.raises(StepError, match="as the model took it before the steps"):
+        session.example = torch.randn(2, 1, 8, 8)
+    session.example = torch.randn(4, 3, 8, 8)
+    assert session.adapted[0][0].shape == (4, 1, 8, 8) and session.failure is None
