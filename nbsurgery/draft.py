@@ -207,6 +207,16 @@ class Draft:
             isinstance(e, Assign) and e.path == path and not e.new.whole_old for e in self.edits
         )
 
+    def is_kept(self, path: str) -> bool:
+        """Whether the module at `path` is the person's: its widths at most were changed."""
+        about = [e for e in self.edits if path in e.touched and (e.replaces or e.reshapes)]
+        return (
+            path not in self.made
+            or self.exists(path)
+            and all(e.reshapes for e in about)
+            and bool(about)
+        )
+
     def expressions(self) -> Iterator[Expression]:
         """What persons wrote for new modules, of all steps."""
         for edit in self.edits:

@@ -75,6 +75,7 @@ class Edit:
     step: int
     comment: str
     replaces: ClassVar[bool] = False  # other modules stand at its places then
+    reshapes: ClassVar[bool] = False  # … of the same kind, as wide as must be
 
     def lines(self, place: Place) -> list[str]:
         """The statements."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -57,6 +57,8 @@ POLICIES = ("zero", "mean", "sum", "repeat", "new")
 @dataclass(frozen=True)
 class _Widths(Edit):
     """Layers of one kind made anew with other widths: a statement for one, a loop for several."""
+
+    reshapes: ClassVar[bool] = True
 
     paths: tuple[str, ...]
     suffix: str

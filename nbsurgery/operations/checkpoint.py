@@ -107,7 +107,7 @@ class CheckpointOperation(Operation):
 
 def _whole(draft: Draft, node: Node) -> bool:
     """Whether a call is one of a module that no step has made."""
-    return node.kind == "module" and node.target not in draft.made
+    return node.kind == "module" and draft.is_kept(node.target)
 
 
 OPERATION = CheckpointOperation()

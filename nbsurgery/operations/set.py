@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -152,7 +153,7 @@ class Set(Operation):
             raise StepError("set needs at least one attribute, such as stride=1")
 
         def fits(node: Node) -> bool:
-            if node.kind != "module" or node.target in draft.made:
+            if node.kind != "module" or not draft.is_kept(node.target):
                 return False
             return set(wanted) <= set(settable(draft.module(node.target)))
 
@@ -163,7 +164,7 @@ class Set(Operation):
             if target.node.kind != "module":
                 raise StepError(f"{target.node.name!r} is {an(target.node.kind)}; set takes layers")
             path = target.node.target
-            if path in draft.made:
+            if not draft.is_kept(path):
                 raise StepError(f"{path!r} is new: give it the values where it is made")
             module = draft.module(path)
             kernel = module.kernel_size if isinstance(module, _ConvNd) else ()
@@ -190,6 +191,12 @@ class Set(Operation):
             module, calls = draft.module(path), draft.calls_of(path)
             if _derived(module) and any(n.child in draft.graph.scopes for n in calls):
                 draft.leaf_calls((path,), module)
+        for path in {c.path: None for c in changes if c.path in draft.made}:
+            made = copy.deepcopy(draft.made[path])
+            for change in changes:
+                if change.path == path:
+                    setattr(made, change.name, change.new)
+            draft.made[path] = made
         _record(draft, step, changes)
         return len({c.path for c in changes})
 

@@ -756,3 +756,15 @@ def test_a_list_that_nobody_calls_means_what_it_holds():
     session.do("freeze", {"where": "a.stages"})
     frozen = [k for k, p in session.build().named_parameters() if not p.requires_grad]
     assert len(frozen) == 9 and all(k.startswith("a.") for k in frozen)
+
+
+def test_a_layer_with_other_widths_can_still_be_set():
+    """It is the person's layer; a second run gives the same."""
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 2, 3)).eval()
+    session = Session(model, (torch.randn(2, 3, 12, 12),), {}, namespace={})
+    session.do("channels", {"where": "0", "outputs": 6, "follow": True})
+    session.do("set", {"where": "0", "padding": 2, "dilation": 2})
+    session.do("set", {"where": "0", "padding": 1})
+    layer = session.build()[0]
+    assert (layer.out_channels, layer.padding, layer.dilation) == (6, (1, 1), (2, 2))
+    assert session.verify().ok, session.code
