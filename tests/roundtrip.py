@@ -60,12 +60,16 @@ class Case:
 
 @dataclass
 class Row:
-    """One scope: its text, or why there is none, and what went wrong when it ran, by case."""
+    """One scope: its text, or why there is none, and what went wrong when it ran, by case.
+
+    ``turns``: an operation in a loop whose single turns no text can tell, edited in all of them.
+    """
 
     key: str
     type: str
     text: str | None = None
     refused: str | None = None
+    turns: bool = False
     ran: list[str] = field(default_factory=list)
     found: dict[str, str] = field(default_factory=dict)
 
@@ -300,17 +304,30 @@ def identities(model, args, kwargs=None, *, graph, others=(), train=True) -> lis
 
 def _with_identity(graph, scope, node: Node, module: nn.Module, row: Row) -> type | None:
     """The class with an identity behind one operation; the row says why there is none."""
-    prefix = scope.path + "." if scope.path else ""
-    new = Node("@1#0", scope.key, "module", "extra", "Identity", prefix + "extra_",
-               (Ref(node.id),), outputs=node.outputs, step=1)  # fmt: skip
-    try:
-        edited = rewrite.insert_after(scope, node.id, new)
-        return load(row, splice(graph, edited, module, name="Printed", new={"extra_": ""}))
-    except EmissionError as error:
-        row.refused = str(error)
-    except Exception as error:  # noqa: BLE001 - a crash is a finding too
-        row.found["splice"] = f"crash: {type(error).__name__}: {error}"
+    twins = [n for n in scope.nodes if n.frames == node.frames and n.type == node.type]
+    for nodes in ([node], twins):
+        try:
+            edited = scope
+            for i, one in enumerate(nodes):
+                edited = rewrite.insert_after(edited, one.id, _extra(scope, one, i))
+            printed = splice(graph, edited, module, name="Printed", new={"extra_": ""})
+            row.refused, row.turns = None, nodes is twins
+            return load(row, printed)
+        except EmissionError as error:
+            row.refused = row.refused or str(error)
+        except Exception as error:  # noqa: BLE001 - a crash is a finding too
+            row.found["splice"] = f"crash: {type(error).__name__}: {error}"
+            return None
+        if len(twins) < 2 or not re.search("stands in a|runs several times", row.refused):
+            return None
     return None
+
+
+def _extra(scope, node: Node, number: int) -> Node:
+    """The call of the identity behind an operation."""
+    path = f"{scope.path}.extra_" if scope.path else "extra_"
+    return Node(f"@1#{number}", scope.key, "module", "extra", "Identity", path, (Ref(node.id),),
+                outputs=node.outputs, step=1)  # fmt: skip
 
 
 def _run_with(model: nn.Module, case: Case, changed: list[tuple[Row, str, type]]):
@@ -494,15 +511,25 @@ def printed_rates(table: dict[str, list[Row]], models: collections.Counter) -> l
 def spliced_rates(table: dict[str, list[Row]], models: collections.Counter) -> list[str]:
     """The share of operations behind which an identity could be put, exact on two batches."""
     lines = [
-        "| spliced | models | operations | works | main refusals | error | wrong |",
-        "|" + "---|" * 7,
+        "| spliced | models | operations | works | in all turns of its loop | main refusals | error | wrong |",
+        "|" + "---|" * 8,
     ]
     for group, rows in table.items():
         kinds = collections.Counter(row.kind for row in rows)
         why = collections.Counter(reason(row.refused) for row in rows if row.refused)
         main = "; ".join(f"{count} {text}" for text, count in why.most_common(3))
-        works = share(kinds["exact"], len(rows))
-        cells = [group, models[group], len(rows), works, main, kinds["error"], kinds["silent"]]
+        exact = [row for row in rows if row.kind == "exact"]
+        alone, turns = (share(sum(r.turns is t for r in exact), len(rows)) for t in (False, True))
+        cells = [
+            group,
+            models[group],
+            len(rows),
+            alone,
+            turns,
+            main,
+            kinds["error"],
+            kinds["silent"],
+        ]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return lines
 
