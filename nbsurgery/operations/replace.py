@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -359,6 +360,16 @@ def _tensors(node: Node) -> list[Ref]:
     return own or [r for r in node.kwargs.values() if isinstance(r, Ref)]
 
 
+def _handed(draft: Draft, made: Any, tensors: Sequence[Ref]) -> tuple[Ref, ...]:
+    """What a function gets of the tensors that a call read: all where it takes as many, else the first."""
+    told = [draft.node(r.id).outputs[:1] for r in tensors]
+    if len(tensors) > 1 and all(told):
+        with contextlib.suppress(Exception), torch.no_grad():
+            made(*(empty(known) for (known,) in told))
+            return tuple(tensors)
+    return tuple(tensors[:1])
+
+
 def _replace_calls(draft: Draft, step: int, nodes: Sequence[Node], text: Any) -> None:
     """Exchange calls; those of one scope are told in one sentence."""
     nodes = draft.once((draft.node(n.id) for n in nodes), step)
@@ -396,7 +407,7 @@ def _replace_call(draft: Draft, step: int, node: Node, text: Any, alike: Alike) 
         return expr.text
     if not isinstance(made, nn.Module):
         changed = node.with_(
-            kind="function", target=made, type=expr.callee, args=tuple(tensors[:1]), kwargs={},
+            kind="function", target=made, type=expr.callee, args=_handed(draft, made, tensors), kwargs={},
             child=None, step=step, frames=(), writes=(), calls=1, call=1, facts={},
         )  # fmt: skip
         draft.rewire(

@@ -768,3 +768,13 @@ def test_a_layer_with_other_widths_can_still_be_set():
     layer = session.build()[0]
     assert (layer.out_channels, layer.padding, layer.dilation) == (6, (1, 1), (2, 2))
     assert session.verify().ok, session.code
+
+
+def test_a_function_in_the_place_of_an_addition_gets_both():
+    """Where it takes one tensor, it gets the first."""
+    session = Session(torchvision.models.resnet18(weights=None).eval(), (torch.randn(1, 3, 32, 32),),
+                      {}, namespace={})  # fmt: skip
+    session.do("replace", {"where": "layer1.0.add", "new": "torch.maximum"})
+    session.do("replace", {"where": "layer1.1.add", "new": "torch.tanh"})
+    assert "torch.maximum(out, x)" in session.code and "torch.tanh(out)" in session.code
+    assert session.report.ok
