@@ -110,18 +110,20 @@ def _refuse_hidden(draft: Draft, text: str, variable: str) -> None:
     for name in _bound(ast.parse(text)):
         if name in asked:
             raise EmissionError(
-                f"the code has a variable {name!r} of its own, which would hide yours; give yours "
-                "another name"
+                f"the code gives the name {name!r} to something of its own, which would hide yours; "
+                "give yours another name"
             )
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
-    """Names bound where modules are made: by statements, and in ``__init__``; not in a forward."""
+    """Names bound where modules are made: of classes, by statements, in ``__init__``; not in a forward."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef):
             if isinstance(node, ast.ClassDef) and child.name != "__init__":
                 continue
             yield from (a.arg for a in child.args.args)
+        elif isinstance(child, ast.ClassDef):
+            yield child.name
         elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
             yield child.id
         yield from _bound(child)

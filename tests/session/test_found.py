@@ -778,3 +778,20 @@ def test_a_function_in_the_place_of_an_addition_gets_both():
     session.do("replace", {"where": "layer1.1.add", "new": "torch.tanh"})
     assert "torch.maximum(out, x)" in session.code and "torch.tanh(out)" in session.code
     assert session.report.ok
+
+
+def test_a_name_that_the_code_binds_is_refused():
+    """The person's own layer of that name would be hidden by what the class is made of."""
+    model = nn.Sequential(Block(), Block()).eval()
+    session = Session(model, (torch.randn(2, 4),), {}, namespace={"block": nn.Linear(4, 4)})
+    with pytest.raises(EmissionError, match="gives the name 'block' to something of its own"):
+        session.do("insert", {"after": "1.linear", "new": "block"})
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x)) + x
