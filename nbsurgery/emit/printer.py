@@ -575,7 +575,7 @@ class _Class:
                 raise w.refuse("it hands itself on, so a copy of its parts can't stand in for it")
             init, keeps = self._init()
             w.imports.nn()
-            base = "nn.Sequential" if self.is_container else "nn.Module"
+            base = "nn.Sequential" if self.is_container else self._base()
             head = [f"class {self.name}({base}):"]
             if self.doc:
                 head += [format.docstring(self.doc, "    "), ""]
@@ -590,6 +590,12 @@ class _Class:
             ]
         )
         return Printed(tuple(w.imports.lines), format.fit(text), keeps)
+
+    def _base(self) -> str:
+        """A dict of modules stays one, so that its children are reached as before."""
+        module = self.w.module
+        hidden = any(hasattr(nn.ModuleDict, name) for name in (*module._modules, *self.new))
+        return "nn.ModuleDict" if isinstance(module, nn.ModuleDict) and not hidden else "nn.Module"
 
     def _init(self) -> tuple[list[str], tuple[str, ...]]:
         module, arg = self.w.module, self.arg

@@ -795,3 +795,25 @@ class Block(nn.Module):
 
     def forward(self, x):
         return torch.relu(self.linear(x)) + x
+
+
+class Table(nn.ModuleDict):
+    """A dict of modules that goes through them itself."""
+
+    def __init__(self):
+        super().__init__({"0": Block(), "1": Block()})
+
+    def forward(self, x):
+        for layer in self.values():
+            x = layer(x)
+        return x
+
+
+def test_a_dict_of_modules_stays_one():
+    """What other statements reach by key is there in a second run."""
+    session = Session(nn.Sequential(Table(), nn.Linear(4, 2)).eval(), (torch.randn(2, 4),), {},
+                      namespace={})  # fmt: skip
+    session.do("connect", {"source": "0.0", "into": "0.1.linear", "how": "add"})
+    session.do("insert", {"after": "0.0.linear", "new": "nn.Tanh()"})
+    assert session.verify().ok, session.report
+    _twice(session)
