@@ -721,7 +721,8 @@ class Writer:
 def _step(text: str, owner: Any, part: str) -> tuple[str, Any]:
     """One more part of a path: the text so far, and the object there."""
     at = number(owner, part)
-    if at is not None and not (text == "self" and moved(owner)):
+    own = text == "self" and (moved(owner) or not part.isdigit())  # its class may be no container
+    if at is not None and not own:
         return f"{text}[{at}]", owner._modules.get(part)
     if isinstance(owner, nn.ParameterList) and part.isdigit():
         return f"{text}[{part}]", owner[int(part)]

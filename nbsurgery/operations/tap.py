@@ -144,7 +144,7 @@ class Tap(Operation):
         if new:
             if keep and alone:
                 draft.claims[step] = PartEqualsOutput(keep)
-        elif len(claims) == len(picked):
+        elif alone and len(claims) == len(picked):
             draft.claims[step] = OutputsEqual(claims)
         return len(picked)
 

@@ -817,3 +817,30 @@ def test_a_dict_of_modules_stays_one():
     session.do("insert", {"after": "0.0.linear", "new": "nn.Tanh()"})
     assert session.verify().ok, session.report
     _twice(session)
+
+
+class Named(nn.Sequential):
+    """Children whose names are no identifiers, in a class of its own."""
+
+    def __init__(self):
+        super().__init__()
+        for i in range(3):
+            self.add_module(f"block-{i}", Block())
+
+
+def test_children_with_odd_names_in_a_class_of_their_own():
+    """The class that is printed is no container: it has no items by number."""
+    model = nn.Sequential(Named(), nn.Linear(4, 2)).eval()
+    session = Session(model, (torch.randn(2, 4),), {}, namespace={})
+    session.do("connect", {"source": "0.block-0", "into": "0.block-2", "how": "add"})
+    assert session.verify().ok, session.code
+
+
+def test_a_tap_after_an_edit_that_was_opened_promises_nothing():
+    """The value is no longer the original's."""
+    session = Session(
+        nn.Sequential(Block(), nn.Tanh()).eval(), (torch.randn(2, 4),), {}, namespace={}
+    )
+    session.do("connect", {"source": {"call": "input"}, "into": {"call": "0.relu"}, "how": "add"})
+    session.do("tap", {"nodes": {"0.relu": "h"}})
+    assert session.report.ok, session.report
