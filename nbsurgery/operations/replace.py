@@ -27,7 +27,7 @@ from ..draft import (
     shape_text,
 )
 from ..edits import Assign, Bulk, NewModule, bulk_comment
-from ..errors import StepError, an
+from ..errors import EmissionError, StepError, an
 from ..expression import Expression, parse, weights_said, with_values
 from ..fitting import empty
 from ..graph import Node, Ref, Scope, map_refs
@@ -392,6 +392,10 @@ def _replace_calls(draft: Draft, step: int, nodes: Sequence[Node], text: Any) ->
 def _replace_call(draft: Draft, step: int, node: Node, text: Any, alike: Alike) -> str:
     """Exchange one call: the scope that performs it gets a class of its own; what comes, in short."""
     scope = draft.scope_of(node)
+    if scope.opaque and node.kind != "module":  # which operand goes on is not told by its text
+        raise EmissionError(
+            f"{call_name(draft.graph, node.id)!r} cannot be replaced: {scope.opaque}; modules there can"
+        )
     old = draft.module(node.target) if node.kind == "module" else None
     expr, made = new_module(
         draft, with_arguments(text, node, [old] if old else [], draft.namespace), old
