@@ -819,7 +819,7 @@ def test_a_dict_of_modules_stays_one():
     _twice(session)
 
 
-class Named(nn.Sequential):
+class OddlyNamed(nn.Sequential):
     """Children whose names are no identifiers, in a class of its own."""
 
     def __init__(self):
@@ -830,7 +830,7 @@ class Named(nn.Sequential):
 
 def test_children_with_odd_names_in_a_class_of_their_own():
     """The class that is printed is no container: it has no items by number."""
-    model = nn.Sequential(Named(), nn.Linear(4, 2)).eval()
+    model = nn.Sequential(OddlyNamed(), nn.Linear(4, 2)).eval()
     session = Session(model, (torch.randn(2, 4),), {}, namespace={})
     session.do("connect", {"source": "0.block-0", "into": "0.block-2", "how": "add"})
     assert session.verify().ok, session.code
