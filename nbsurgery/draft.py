@@ -209,13 +209,10 @@ class Draft:
 
     def is_kept(self, path: str) -> bool:
         """Whether the module at `path` is the person's: its widths at most were changed."""
-        about = [e for e in self.edits if path in e.touched and (e.replaces or e.reshapes)]
-        return (
-            path not in self.made
-            or self.exists(path)
-            and all(e.reshapes for e in about)
-            and bool(about)
-        )
+        if path not in self.made:
+            return True
+        made = [e for e in self.edits if path in e.touched and (e.replaces or e.reshapes)]
+        return self.exists(path) and bool(made) and all(e.reshapes for e in made)
 
     def expressions(self) -> Iterator[Expression]:
         """What persons wrote for new modules, of all steps."""
@@ -274,10 +271,9 @@ class Draft:
         return isinstance(module, nn.Sequential) and type(module).forward is nn.Sequential.forward
 
     def other_calls(self, scope: Scope) -> list[Scope]:
-        """The other calls of a scope's module that still run: one class serves them all."""
-        live = self.live_scopes()
-        same = [s for s in self.graph.scopes.values() if s.path == scope.path and s.key in live]
-        return [s for s in same if s.key != scope.key]
+        """The other calls of a scope's module: one class serves them all."""
+        every = self.graph.scopes.values()  # those that still run: who is called no more goes
+        return [s for s in every if s.path == scope.path and s.key != scope.key]
 
     # -- editing ----------------------------------------------------------------------------
 
@@ -292,10 +288,11 @@ class Draft:
         nodes = list(nodes)
         wanted, done, found = {n.id for n in nodes}, set(), []
         for node in nodes:
-            scope = self.scope_of(node)
-            others = self.other_calls(scope) if node.id not in done else []
-            if others:
-                places = [node, *(self._same_place(node, scope, other) for other in others)]
+            if node.id in done:
+                continue
+            places = self._same_places(node)
+            if len(places) > 1:
+                scope = self.scope_of(node)
                 if not all(p.id in wanted for p in places):
                     order = {n.id: i for i, n in enumerate(self.live_nodes())}
                     places.sort(key=lambda n: order[n.id])
@@ -309,8 +306,6 @@ class Draft:
                     )
                 self.serves[scope.path] = step
                 done |= {p.id for p in places}
-            elif node.id in done:
-                continue
             found.append(node)
         return found
 
@@ -318,22 +313,28 @@ class Draft:
         """Places, and where a class that is edited there serves several calls, the same in those."""
         found: dict[str, Node] = {}
         for node in nodes:
-            scope, places = self.scope_of(node), [node]
+            places = [node]
             with contextlib.suppress(EmissionError):  # one class cannot serve them: told when tried
-                places += [self._same_place(node, scope, o) for o in self.other_calls(scope)]
+                places = self._same_places(node)
             found |= {place.id: place for place in places}
         return list(found.values())
 
-    @staticmethod
-    def _same_place(node: Node, scope: Scope, other: Scope) -> Node:
-        """What ran in another call where a node ran in this one."""
-        outlines = [[(n.kind, n.type) for n in s.nodes] for s in (scope, other)]
-        if outlines[0] != outlines[1]:
-            raise EmissionError(
-                f"{scope.path!r} is called several times, and the calls did not run the same "
-                "operations: no class with an edit inside could serve them all"
-            )
-        return other.nodes[scope.nodes.index(node)]
+    def _same_places(self, node: Node) -> list[Node]:
+        """A node, and what ran in the other calls of its module where it ran in this one.
+
+        Raises:
+            EmissionError: They did not run the same operations.
+        """
+        scope = self.scope_of(node)
+        at, found = scope.nodes.index(node), [node]
+        for other in self.other_calls(scope):
+            if [(n.kind, n.type) for n in other.nodes] != [(n.kind, n.type) for n in scope.nodes]:
+                raise EmissionError(
+                    f"{scope.path!r} is called several times, and the calls did not run the same "
+                    "operations: no class with an edit inside could serve them all"
+                )
+            found.append(other.nodes[at])
+        return found
 
     def set_scope(self, scope: Scope) -> None:
         self._exchange({scope.key: scope})
@@ -523,11 +524,14 @@ class Draft:
         inner = self.rewires.pop(child.key, None)
         others = self.other_calls(child)
         if inner is not None and others:  # they still need the class, which makes the modules
-            heir = others[0].key
-            self.rewires[heir] = dataclasses.replace(inner, key=heir, names={})
+            self._inherit(inner, others[0].key)
         elif inner is not None:
             self._made_apart(inner, child.path)
         return opened
+
+    def _inherit(self, rewire: Rewire, key: str) -> None:
+        """Let another call of the module stand for its class; names were those of the first's values."""
+        self.rewires[key] = dataclasses.replace(rewire, key=key, names={})
 
     def _made_apart(self, rewire: Rewire, owner: str, called: Container[str] | None = None) -> None:
         """The new modules of a scope whose class is not written, each with a statement of its own.
@@ -587,7 +591,7 @@ class Draft:
             rewire, path = self.rewires.pop(key), self.base.scopes[key].path
             same = [k for k in reach if k in self.base.scopes and self.base.scopes[k].path == path]
             if same:  # another call of the module goes on
-                self.rewires[min(same)] = dataclasses.replace(rewire, key=min(same), names={})
+                self._inherit(rewire, min(same))
             elif path:
                 self._made_apart(rewire, path, live)
         self.rewires = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import operator
 import threading
 import weakref
@@ -197,13 +198,17 @@ def leave(tape, scope: OpenScope, result: Any) -> None:
 
 def handed_on(scope: OpenScope) -> str | None:
     """The caller's node whose very tensor a scope returns: a drop path in eval mode."""
-    steps = {step.id: step for step in (*scope.inputs, *scope.nodes)}
     result = scope.nodes[-1].args[0]
-    step = steps.get(result.id) if isinstance(result, Ref) else None
-    while step is not None and step.same is not None:
-        step = steps.get(step.same)
-    given = scope.bindings.get(step.id) if step is not None and step.kind == "input" else None
-    return given.id if isinstance(given, Ref) else None
+    wanted = result.id if isinstance(result, Ref) else None
+    for step in itertools.chain(reversed(scope.nodes), reversed(scope.inputs)):
+        if step.id == wanted:  # what it hands on was made before it
+            if step.kind == "input":
+                given = scope.bindings.get(wanted)
+                return given.id if isinstance(given, Ref) else None
+            wanted = step.same
+        if wanted is None:
+            break
+    return None
 
 
 def loop(tape, items: InputList) -> None:

@@ -147,8 +147,10 @@ def _node(tape, step, numbers, totals) -> Node:
 
 def _facts(step) -> MappingProxyType:
     """``inside``: what ran in it unseen; ``same``: the node whose very tensor it handed on."""
-    told = {"inside": step.inside or None, "same": step.same}
-    return MappingProxyType({k: v for k, v in told.items() if v}) if any(told.values()) else _EMPTY
+    if not step.inside and step.same is None:
+        return _EMPTY
+    told = {"inside": step.inside, "same": step.same}
+    return MappingProxyType({name: fact for name, fact in told.items() if fact})
 
 
 @functools.cache

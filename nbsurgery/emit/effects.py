@@ -122,17 +122,12 @@ def _recorded(writer: Writer, node: ast.AST, code: types.CodeType) -> bool:
     """
     first, last = node.lineno, node.end_lineno
     scopes = writer.base.scopes
-    keys = {writer.scope.key, *_opened(writer)} & scopes.keys()
+    keys = {writer.scope.key, *writer.performed_in} & scopes.keys()
     return any(
         f.code is code and first <= f.line <= last and _changes(n)
         for n in (*writer.nodes, *(n for key in keys for n in scopes[key].nodes))
         for f in n.frames
     )
-
-
-def _opened(writer: Writer) -> set[str]:
-    """Scopes whose operations stand in the text of another: nodes keep their ids."""
-    return {n.id.rpartition("#")[0] for n in writer.nodes if n.kind != "input"}
 
 
 def _changes(node) -> bool:
@@ -174,7 +169,7 @@ def _answer(writer: Writer, code: types.CodeType, branch: ast.If) -> bool | None
     if not code.co_varnames:
         return None
     answers = set()
-    for key in {writer.scope.key, *_opened(writer)}:
+    for key in {writer.scope.key, *writer.performed_in}:
         scope = writer.scope if key == writer.scope.key else writer.base.scopes.get(key)
         inner = None if scope is None else writer.below(scope.path)
         if scope is None or inner is None:

@@ -143,6 +143,11 @@ class Writer:
         where = self.scope.key or "the model"
         return EmissionError(f"{where} ({self.scope.type}) has no code that would be right: {why}")
 
+    @property
+    def performed_in(self) -> set[str]:
+        """Keys of the scopes whose operations the nodes are: those of an opened scope keep their ids."""
+        return {n.id.rpartition("#")[0] for n in self.nodes if n.kind != "input"}
+
     # ------------------------------------------------------------------ the author's text
 
     def written(self, node: Node) -> tuple[source.File | None, ast.AST | None]:

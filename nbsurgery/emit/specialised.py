@@ -97,7 +97,7 @@ def guarded(writer: Writer, allowed: bool, settled: Container[int] = ()) -> set[
             continue
         if _crossed_as_none(writer, decision):
             if number not in settled:
-                writer.assumed.setdefault(f"`{_held(decision, _SAID)}`")
+                _assume(writer, decision)
             continue
         if not allowed:
             raise writer.refuse(
@@ -110,14 +110,12 @@ def guarded(writer: Writer, allowed: bool, settled: Container[int] = ()) -> set[
             training.add(decision.node)
         try:
             _insert(writer, decision, number)
-        except _LeftOut:
-            if number not in settled and not _may_assume(writer, decision):
+        except EmissionError as error:
+            if number in settled:
+                continue
+            if not (isinstance(error, _LeftOut) and _may_assume(writer, decision)):
                 raise
-            if number not in settled:
-                writer.assumed.setdefault(f"`{_held(decision, _SAID)}`")
-        except EmissionError:
-            if number not in settled:
-                raise
+            _assume(writer, decision)
         else:
             found.add(number)
     for number, decision in enumerate(lengths, len(writer.base.specialisations)):
@@ -137,11 +135,15 @@ def _may_assume(writer: Writer, decision: Specialisation) -> bool:
     return _at_border(writer, "begins") and decision.kind not in ("training", "constant")
 
 
+def _assume(writer: Writer, decision: Specialisation) -> None:
+    writer.assumed.setdefault(f"`{_held(decision, _SAID)}`")
+
+
 def _opened_scopes(writer: Writer) -> set[str]:
     """Scopes whose operations stand in this text; not those that a call of it hands values out of."""
     called = {n.child for n in writer.nodes if n.child is not None}
     found = set()
-    for key in {n.id.rpartition("#")[0] for n in writer.nodes if n.kind != "input"}:
+    for key in writer.performed_in:
         up: str | None = key
         while up is not None and up in writer.base.scopes and up not in called:
             up = writer.base.parent(up)
