@@ -6,12 +6,10 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from torch import nn
-
 from .draft import Draft, batch_of, conjoined, shape_text
-from .graph import Graph, Node, Ref, iter_refs
+from .graph import Graph, Ref, iter_refs
 from .operations.cut import parameters
-from .targets import call_name
+from .targets import call_name, taken_away
 
 MANY = 6  # names that are listed; of more, the first ones and their number
 
@@ -49,15 +47,9 @@ def _left(draft: Draft) -> Draft:
     return dataclasses.replace(draft, graph=pieces[0].part.graph, division=None)
 
 
-def _passes(draft: Draft, node: Node) -> bool:
-    """Whether a call only stands for what was taken out of its place."""
-    made = draft.made.get(node.target) if node.kind == "module" else None
-    return isinstance(made, nn.Identity) or getattr(made, "passes", False)
-
-
 def _gone(old: Draft, new: Draft) -> Iterator[str]:
     """Names of what runs in one draft and not in the other, whole modules by theirs."""
-    live = [n for n in new.live_nodes() if n.kind != "input" and not _passes(new, n)]
+    live = [n for n in new.live_nodes() if n.kind != "input" and not taken_away(new, n)]
     left, kept = {n.id for n in live}, {n.target for n in live if n.kind == "module"}
 
     def walk(key: str) -> Iterator[str]:
@@ -68,7 +60,7 @@ def _gone(old: Draft, new: Draft) -> Iterator[str]:
             if node.id in left or inner and old.graph.within(node.child) & left:
                 if inner and (node.id not in left or node.child in new.graph.scopes):
                     yield from walk(node.child)
-            elif not _passes(old, node):
+            elif not taken_away(old, node):
                 whole = node.kind == "module" and node.target not in kept
                 yield node.target if whole else call_name(old.graph, node.id)
 
@@ -112,7 +104,7 @@ def _sources(draft: Draft, ref: Ref) -> tuple[str, ...]:
     """What makes a value that the root sees, past what only stands for something taken out."""
     found = draft.graph.sources("", ref) or (ref.id,)
     node = draft.graph.by_id[found[0]]
-    while len(found) == 1 and _passes(draft, node) and node.refs:
+    while len(found) == 1 and taken_away(draft, node) and node.refs:
         found = draft.graph.sources(node.scope, Ref(node.refs[0]))
         node = draft.graph.by_id[found[0]]
     return found

@@ -477,6 +477,26 @@ class Draft:
             {**old.names, **(names or {})},
         )
 
+    def say_once(
+        self,
+        step: int,
+        places: Mapping[str, Sequence[Node]],
+        told: Callable[[str], tuple[str, str]],
+    ) -> None:
+        """Where a step changed several places of one scope, its class and comment tell of them at once.
+
+        Args:
+            step: The step.
+            places: Key of a scope → the places there.
+            told: Gives for a key the docstring's part and the comment's, which names the scope itself.
+        """
+        for key, nodes in places.items():
+            rewire = self.rewires.get(key)
+            if rewire is not None and rewire.steps.count(step) == len(nodes) > 1:
+                doc, comment = told(key)
+                comment = f"{self.graph.scopes[key].path or 'the model'}: {comment}"
+                self.rewires[key] = rewire.said_once(step, doc, comment)
+
     def redefine(self, path: str, made: Any, **changes: Any) -> bool:
         """Change how a module that an earlier step added is made; ``False`` if no step added it."""
         for i, edit in enumerate(self.edits):
@@ -626,6 +646,14 @@ def _below(path: str, name: str) -> str:
 
 
 # -- words ----------------------------------------------------------------------------------
+
+
+def by_scope(nodes: Iterable[Node]) -> dict[str, list[Node]]:
+    """Nodes by the key of their scope, in order."""
+    found: dict[str, list[Node]] = {}
+    for node in nodes:
+        found.setdefault(node.scope, []).append(node)
+    return found
 
 
 def describe(draft: Draft, node: Node) -> str:

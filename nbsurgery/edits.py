@@ -17,7 +17,7 @@ from torch import nn
 
 from .errors import an
 from .expression import Expression, imports, printed, spell
-from .paths import assignment, moved, quoted, spelled
+from .paths import assigned_everywhere, assignment, moved, quoted, spelled
 
 
 @dataclass
@@ -41,14 +41,9 @@ class Place:
         """The statement that puts `value` at `path`."""
         return assignment(self.model, path, self.variable, value)
 
-    def aliases(self, path: str) -> tuple[str, ...]:
-        """Other paths of the same module."""
-        try:
-            module = self.model.get_submodule(path)
-        except AttributeError:
-            return ()
-        found = self.model.named_modules(remove_duplicate=False)
-        return tuple(p for p, m in found if m is module and p != path)
+    def assigned_everywhere(self, path: str, value: str) -> str:
+        """The same under every name of the module that stands there."""
+        return assigned_everywhere(self.model, path, self.variable, value)
 
     def need(self, *lines: str) -> None:
         """Import lines that the text needs."""
@@ -144,9 +139,7 @@ class Assign(Edit):
         if self.keep:
             lines += [f"new = {value}", f"new.load_state_dict({here}.state_dict(), strict=False)"]
             value = "new"
-        for alias in place.aliases(self.path):
-            value = place.assigned(alias, value)
-        return [*lines, place.assigned(self.path, value)]
+        return [*lines, place.assigned_everywhere(self.path, value)]
 
 
 @dataclass(frozen=True)

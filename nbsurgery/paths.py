@@ -170,7 +170,7 @@ def loop(
         return None
     if not all(indexed(items, str(n)) for n in numbers):
         return None
-    cut = "" if (first, end) == (0, count) else f"[{first or ''}:{end if end < count else ''}]"
+    cut = "" if (first, end) == (0, count) else span(first, end, count)
     if cut and type(items) not in (nn.Sequential, nn.ModuleList):
         return None  # a slice of a subclass would call its own __init__
     name = singular(parts[at - 1])
@@ -194,6 +194,12 @@ def each(
 
     Where they are no items of lists, it goes through what they are called: ``for module in (…):``.
     """
+    names = ", ".join(spelled(root, p, variable) for p in paths) + "," * (len(paths) == 1)
+    return in_lists(root, paths, variable) or ([f"for {name} in ({names}):"], name)
+
+
+def in_lists(root: nn.Module, paths: Sequence[str], variable: str) -> tuple[list[str], str] | None:
+    """The loops over lists that hold just these modules, as `each` gives them; ``None``: there are none."""
     if found := loop(root, paths, variable):
         return [found[0]], spelled(found[3], found[2], found[1])
     lists: dict[str, list[str]] = {}
@@ -219,8 +225,17 @@ def each(
             cut = cuts.pop()
             head = f"for {item} in {here}{'[' + cut if cut else ':'}"
             return [*outer, head], spelled(inner[0][3], inner[0][2], item)
-    names = [spelled(root, p, variable) for p in paths]
-    return [f"for {name} in ({', '.join(names)}{',' * (len(names) == 1)}):"], name
+    return None
+
+
+def outermost_paths(paths: Sequence[str]) -> list[str]:
+    """The paths that lie in no other of them, each once."""
+    return [p for p in dict.fromkeys(paths) if not any(p.startswith(f"{q}.") for q in paths)]
+
+
+def span(start: int, stop: int, length: int) -> str:
+    """The slice of a container's items: ``[1:]``, ``[:3]``, ``[1:3]``."""
+    return f"[{start or ''}:{stop if stop < length else ''}]"
 
 
 def nested(heads: Sequence[str], body: Sequence[str]) -> list[str]:
@@ -240,6 +255,16 @@ def assignment(root: nn.Module, path: str, variable: str, value: str) -> str:
         return f"{variable}.set_submodule({quoted(path)}, {value})"
     assert owner._modules.get(name) is not None or not hasattr(owner, name)
     return f"{target} = {value}"
+
+
+def assigned_everywhere(root: nn.Module, path: str, variable: str, value: str) -> str:
+    """The statement that puts `value` in the place of the module at `path`, under all its names."""
+    with contextlib.suppress(AttributeError):  # a place that a step makes has no other name
+        module = root.get_submodule(path)
+        for other, held in root.named_modules(remove_duplicate=False):
+            if held is module and other != path:
+                value = assignment(root, other, variable, value)
+    return assignment(root, path, variable, value)
 
 
 def _get(here: Any, part: str) -> Any:

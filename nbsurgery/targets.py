@@ -17,6 +17,7 @@ from torch import nn
 from .draft import Draft
 from .errors import SelectionError, StepError, an, nearest
 from .graph import Graph, Node
+from .paths import outermost_paths
 from .select import execution_order, is_glob, known_names, select
 
 
@@ -126,7 +127,7 @@ def resolve(
     for item in where if isinstance(where, list) else [where]:
         found, calls_only = _ids(draft, item)
         if isinstance(item, str) and not calls_only and item not in paths:
-            found = [i for i in found if i in live and not _taken_away(draft, live[i])]
+            found = [i for i in found if i in live and not taken_away(draft, live[i])]
             found = [i for i in found if fits(live[i])] or found
             if not found:
                 raise _away(item)
@@ -177,10 +178,8 @@ def unpacked(draft: Draft, where: Any) -> Any:
     module = draft.model.get_submodule(where)
     if where in called or not isinstance(module, nn.Module):
         return where
-    inner = [f"{where}.{name}" for name, _ in module.named_children()]
-    held = [w for path in inner if any(c == path or c.startswith(f"{path}.") for c in called)
-            for w in ([path] if path in called else unpacked(draft, [path]))]  # fmt: skip
-    return held or where
+    held = [f"{where}.{path}" for path, _ in module.named_modules() if f"{where}.{path}" in called]
+    return outermost_paths(held) or where
 
 
 def outermost(draft: Draft, targets: list[Target]) -> list[Target]:
@@ -223,7 +222,7 @@ def _ids(draft: Draft, where: Any) -> tuple[list[str], bool]:
     return select(graph, draft.model, where), not is_glob(where)
 
 
-def _taken_away(draft: Draft, node: Node) -> bool:
+def taken_away(draft: Draft, node: Node) -> bool:
     """Whether something that only hands on what it is given stands there, by an earlier step."""
     made = draft.made.get(node.target) if node.kind == "module" else None
     return type(made) is nn.Identity or isinstance(made, Passed)

@@ -6,7 +6,7 @@ import re
 
 from torch import nn
 
-from ..paths import children, indexed, moved, number, quoted
+from ..paths import children, indexed, moved, number, quoted, span
 from .expressions import Writer
 
 _WRITTEN_OUT = 3  # longer dictionaries of what is taken as it is become a comprehension
@@ -19,13 +19,11 @@ class Keeps:
         lines: The statements of forward; what is put into a dictionary is read from it there.
     """
 
-    def __init__(
-        self, w: Writer, lines: list[str], arg: str, copy: bool, rerun: bool, numbered: bool
-    ):
-        self.w, self.lines, self.arg, self.copy, self.rerun = w, lines, arg, copy, rerun
-        self.dead = self._dead() if copy else []
+    def __init__(self, w: Writer, lines: list[str], arg: str, rerun: bool, numbered: bool):
+        self.w, self.lines, self.arg, self.rerun = w, lines, arg, rerun
+        self.dead = self._dead() if w.copies else []
         self.picked: dict[str, list[str]] = {}
-        if copy and not numbered:
+        if w.copies and not numbered:
             self.picked = {name: found for name in w.used if (found := self._picked(name))}
         self.later: list[str] = []
 
@@ -40,8 +38,7 @@ class Keeps:
         if not name.isidentifier():
             return [f"self.add_module({quoted(name)}, {arg}.get_submodule({quoted(name)}))"]
         if name in module._buffers:
-            keep = ", persistent=False" if name in module._non_persistent_buffers_set else ""
-            return [f'self.register_buffer("{name}", {arg}.{name}{keep})']
+            return [_buffer(module, name, "self", arg)]
         self.later = []
         if name in self.picked:
             text = self._picked_items(name)
@@ -77,8 +74,7 @@ class Keeps:
         if name in w.new or None in numbers or 0 in numbers or not name.isidentifier():
             return []
         every, first, last = children(container), min(numbers), max(numbers)
-        end = "" if last == len(every) - 1 else last + 1
-        whole = f"self.{name}[{first}:{end}]"
+        whole = f"self.{name}{span(first, last + 1, len(every))}"
         text = "\n".join(self.lines).replace(whole, f"self.{name}.values()")
         text = self._by_key(name, text)
         if f"self.{name}[" in text.replace(f'self.{name}["', ""):
@@ -128,24 +124,27 @@ class Keeps:
         for name in path.split("."):
             module = getattr(module, name, None)
         read = w.reads(path)
-        if not self.copy or not isinstance(module, nn.Module) or not read or path in w.new:
+        if not w.copies or not isinstance(module, nn.Module) or not read or path in w.new:
             return old
         plain = type(module) in (nn.Sequential, nn.ModuleList)
         if plain and moved(module):
             return self._first(path, module, old, read)
         if plain and all(name.isdigit() for name in read):
             return self._items(path, module, old, sorted(map(int, read)))
-        if not any(weight.startswith(f"{path}.") for weight in self.dead):
+        if not self._holds_dead(path):
             return old
         if any(key.startswith(f"{path}.") for key in w.new):
             return old  # the edit makes something in it
         return self._pieces(path, module, old, read) or old
 
+    def _holds_dead(self, path: str) -> bool:
+        return any(weight.startswith(f"{path}.") for weight in self.dead)
+
     def _first(self, path: str, module: nn.Module, old: str, read: set[str]) -> str:
         """A container that got new children, up to the last one that is read."""
         numbers = [number(module, name) for name in read]
         count = len(children(module)) if None in numbers else max(numbers) + 1
-        dead = "." not in path or any(weight.startswith(f"{path}.") for weight in self.dead)
+        dead = "." not in path or self._holds_dead(path)
         return f"{old}[:{count}]" if dead and count < len(children(module)) else old
 
     def _items(self, path: str, module: nn.Module, old: str, read: list[int]) -> str:
@@ -159,19 +158,19 @@ class Keeps:
         texts = {i: self._part(f"{path}.{i}", f"{old}[{i}]") for i in read if i not in made}
         made |= {i: text for i, text in texts.items() if text != f"{old}[{i}]"}
         first, stop, length = read[0], read[-1], len(module)
-        dead = "." not in path or any(weight.startswith(f"{path}.") for weight in self.dead)
+        dead = "." not in path or self._holds_dead(path)
         if not made and (first == 0 or not dead):
-            return f"{old}{_slice(0, stop + 1, length)}" if dead and stop + 1 < length else old
+            return f"{old}{span(0, stop + 1, length)}" if dead and stop + 1 < length else old
         empty = ["nn.Identity()"] * first
         items = empty if first < 3 else [f"*(nn.Identity() for _ in range({first}))"]
         at = first
         for i in sorted(made):
             if i > at:
-                items.append(f"*{old}{_slice(at, i, length)}")
+                items.append(f"*{old}{span(at, i, length)}")
             items.append(made[i])
             at = i + 1
         if at <= stop:
-            items.append(f"*{old}{_slice(at, stop + 1, length)}")
+            items.append(f"*{old}{span(at, stop + 1, length)}")
         w.imports.nn()
         return f"nn.ModuleList([{', '.join(items)}])"
 
@@ -187,20 +186,17 @@ class Keeps:
             return None
         if isinstance(module, (nn.ParameterList, nn.ParameterDict)):
             return None
-        where = w.inside(path)
-        mark = len(self.later)
-        for name, value in values.items():
-            if name in module._buffers:
-                keep = ", persistent=False" if name in module._non_persistent_buffers_set else ""
-                self.later.append(f'{where}.register_buffer("{name}", {old}.{name}{keep})')
-            else:
-                self.later.append(f"{where}.{name} = {old}.{name}")
         numbered = isinstance(module, (nn.Sequential, nn.ModuleList))
         numbered = numbered and all(n.isdigit() and indexed(module, n) for n in names)
-        dotted = {name: f"{old}[{name}]" if numbered else f"{old}.{name}" for name in names}
         if not numbered and not all(name.isidentifier() for name in names):
-            del self.later[mark:]
             return None
+        where = w.inside(path)
+        for name in values:
+            buffer = name in module._buffers
+            self.later.append(
+                _buffer(module, name, where, old) if buffer else f"{where}.{name} = {old}.{name}"
+            )
+        dotted = {name: f"{old}[{name}]" if numbered else f"{old}.{name}" for name in names}
         w.imports.nn()
         if any(hasattr(nn.ModuleDict, name) for name in names):  # a dict's own methods: `keys`
             for name in names:
@@ -221,5 +217,7 @@ class Keeps:
         return f"nn.ModuleDict({{{items}}})"
 
 
-def _slice(start: int, stop: int, length: int) -> str:
-    return f"[{start or ''}:{stop if stop < length else ''}]"
+def _buffer(module: nn.Module, name: str, where: str, old: str) -> str:
+    """The statement that takes a buffer of a module over."""
+    keep = ", persistent=False" if name in module._non_persistent_buffers_set else ""
+    return f'{where}.register_buffer("{name}", {old}.{name}{keep})'

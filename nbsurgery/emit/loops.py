@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from ..paths import singular
+from ..paths import singular, span
 from .names import RESERVED
 
 _INDEXED = re.compile(r"(self(?:\.\w+)+|self)\[(\d+)\]")
@@ -104,8 +104,7 @@ def _slice(text: str, container: Any, start: int, count: int) -> str | None:
         return text
     if text == "self" or type(container) not in (nn.Sequential, nn.ModuleList, list, tuple):
         return None  # a slice of a subclass calls the subclass's own __init__
-    end = "" if start + count == length else str(start + count)
-    return f"{text}[{start or ''}:{end}]"
+    return text + span(start, start + count, length)
 
 
 def _loop_name(container: str, body: list[str]) -> str:

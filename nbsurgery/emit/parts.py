@@ -12,7 +12,7 @@ from ..draft import Piece
 from ..edits import Place, quoted
 from ..errors import EmissionError
 from ..graph import Graph, Scope
-from ..paths import children, indexed, moved, renumbered, spelled
+from ..paths import children, indexed, moved, renumbered, span, spelled
 from .printer import print_class
 from .sequential import print_sequential
 
@@ -162,13 +162,12 @@ class _Writer:
         plain = sliced and not added and all(indexed(module, n) for n in every)
         first, last = (every.index(names[0]), every.index(names[-1])) if not added else (0, 0)
         if not odd and plain:
-            end = "" if last == len(every) - 1 else str(last + 1)
-            return f"{here}[{first or ''}:{end}]"
+            return here + span(first, last + 1, len(every))
         final = children(module)
         if sliced and not odd and moved(module) and set(names) <= set(final):
             first, last = final.index(names[0]), final.index(names[-1])
             if final[first : last + 1] == names:
-                return f"{here}[{first or ''}:{'' if last == len(final) - 1 else last + 1}]"
+                return here + span(first, last + 1, len(final))
         self.place.need("from torch import nn")
 
         def value(name: str) -> str:

@@ -557,12 +557,12 @@ class _Class:
     def __init__(
         self, w: Writer, signature, lines, name, arg, doc, new, form, keep, rerun, numbered
     ):
-        self.w, self.signature, self.lines, self.keep = w, signature, lines, keep
+        self.w, self.signature, self.keep = w, signature, keep
         self.name, self.arg, self.doc, self.new, self.form = name, arg, doc, new, form
         self.is_container = isinstance(w.module, nn.Sequential) and any(
             k.isdigit() for k in (*w.used, *new)
         )
-        self.keeps = Keeps(w, lines, arg, form == "copy", rerun, numbered)
+        self.keeps = Keeps(w, lines, arg, rerun, numbered)
 
     def printed(self) -> Printed:
         w, keeps = self.w, ()

@@ -11,6 +11,7 @@ from torch import nn
 
 from ..errors import EmissionError
 from ..graph import Graph, Node, Ref, Scope, iter_refs
+from ..paths import span
 from . import format
 from .effects import refuse_effects
 from .expressions import Writer, quoted
@@ -223,5 +224,4 @@ def _slice(module: nn.Module, parts: list[tuple[str, str]], arg: str) -> str | N
     start = names.index(own[0])
     if names[start : start + len(own)] != own:
         return None
-    end = "" if start + len(own) == len(names) else str(start + len(own))
-    return f"{arg}[{start or ''}:{end}]"
+    return arg + span(start, start + len(own), len(names))

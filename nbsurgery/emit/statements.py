@@ -14,7 +14,7 @@ from ..draft import Draft, Rewire
 from ..edits import Assign, Edit, NewModule, Place, SetValue, by_attribute, listed, quoted
 from ..errors import EmissionError, StepError
 from ..expression import imports, printed
-from ..paths import assignment, each, nested, renumbered, spelled
+from ..paths import assigned_everywhere, in_lists, nested, renumbered, spelled
 from . import format, parts
 from .names import is_name
 from .printer import print_class
@@ -410,11 +410,11 @@ def _set_class(draft: Draft, rewires: list[Rewire], name: str, variable: str) ->
     lines: list[str] = []
     paths = [_path(draft, r) for r in rewires]
     if len(paths) > 2:
-        heads, here = each(draft.model, paths, variable, "block")
-        first = []
-        if " in (" in heads[-1]:  # no lists that hold just these
-            heads, here = [f"for name in ({', '.join(map(quoted, paths))}):"], "block"
+        loops, first = in_lists(draft.model, paths, variable), []
+        if loops is None:
+            loops = [f"for name in ({', '.join(map(quoted, paths))}):"], "block"
             first = [f"block = {variable}.get_submodule(name)"]
+        heads, here = loops
         made = _texts(draft, rewires[0], here)
         put = [f"{here}.{k} = {v}" for k, v in made.items()]
         return nested(heads, [*first, *put, f"{here}.__class__ = {name}"])
@@ -475,19 +475,13 @@ def _place_comment(draft: Draft, rewires: list[Rewire]) -> str:
 
 def _places(draft: Draft, rewires: list[Rewire], name: str, variable: str) -> list[str]:
     paths = [_path(draft, r) for r in rewires]
-    names = {p: draft.aliases(p) for p in paths}
-    if len(paths) <= 2 or any(len(every) > 1 for every in names.values()):
-        lines = []
-        for p in paths:
-            value = f"{name}({spelled(draft.model, p, variable)})"
-            for other in reversed(names[p][1:]):  # the same module under another name
-                value = assignment(draft.model, other, variable, value)
-            lines.append(assignment(draft.model, p, variable, value))
-        return lines
+    if len(paths) <= 2 or any(len(draft.aliases(p)) > 1 for p in paths):
+        values = {p: f"{name}({spelled(draft.model, p, variable)})" for p in paths}
+        return [assigned_everywhere(draft.model, p, variable, v) for p, v in values.items()]
     if "" in paths:
         raise EmissionError("the root cannot share a class with a module inside it")
-    heads, here = each(draft.model, paths, variable)
-    if " in (" not in heads[-1]:
+    if loops := in_lists(draft.model, paths, variable):
+        heads, here = loops
         items = heads[-1].removeprefix(f"for {here} in ").removesuffix(":")
         if "." in here and not here.endswith(")"):
             return nested(heads, [f"{here} = {name}({here})"])

@@ -81,10 +81,7 @@ class _Widths(Edit):
         ]
         if self.in_place(layers):
             return body
-        value = "new"
-        for alias in place.aliases(self.paths[0]):
-            value = place.assigned(alias, value)
-        return [*body, place.assigned(self.paths[0], value)]
+        return [*body, place.assigned_everywhere(self.paths[0], "new")]
 
     def _loop(self, place: Place, layers: list[nn.Module]) -> list[str]:
         body = self.body(layers, 'f"{name}')

@@ -15,7 +15,7 @@ from ..edits import Edit, Place, class_imports
 from ..errors import StepError, an
 from ..expression import spell
 from ..graph import Node
-from ..paths import each, nested
+from ..paths import each, nested, outermost_paths
 from ..targets import call_name, one, resolve, spelled_where, unpacked
 from .base import Field, Offer, Operation, need
 
@@ -153,7 +153,7 @@ class FreezeOperation(Operation):
                     modules.append(t.node.target)
                 else:
                     raise StepError(f"{t.node.name!r} is {an(t.node.kind)}; it has no weights")
-            modules = _outermost(modules)
+            modules = outermost_paths(modules)
             words = _listed([*modules, *tensors])
         modules = [p for p in modules if self._parameters(draft, p)]
         if not modules and not tensors:
@@ -263,10 +263,6 @@ def _flat_of(draft: Draft, node: Node) -> list[Node]:
         return [node]
     return [m for n in draft.graph.scopes[node.child].nodes for m in _flat_of(draft, n) if not m.glue
             and m.kind not in ("input", "output")]  # fmt: skip
-
-
-def _outermost(paths: list[str]) -> list[str]:
-    return [p for p in dict.fromkeys(paths) if not any(p.startswith(q + ".") for q in paths)]
 
 
 def _listed(names: list[str]) -> str:

@@ -12,6 +12,7 @@ from .. import rewrite
 from ..children import InsertChild
 from ..draft import (
     Draft,
+    by_scope,
     call_in_scope,
     describe,
     describe_all,
@@ -117,17 +118,18 @@ class Insert(Operation):
 
 def _say_once(draft: Draft, step: int, nodes: list[Node], text: Any, before: bool) -> None:
     """Where several places lie in one scope, its class and its comment tell of them in one sentence."""
-    for key, rewire in list(draft.rewires.items()):
-        here = [n for n in nodes if n.scope == key]
-        if rewire.steps.count(step) < 2 or rewire.steps.count(step) != len(here):
-            continue
-        old = draft.module(here[0].target) if here[0].kind == "module" else None
+    places = by_scope(nodes)
+
+    def told(key: str) -> tuple[str, str]:
+        first = places[key][0]
+        old = draft.module(first.target) if first.kind == "module" else None
         expr, made = new_module(draft, text, old)
-        where = f"{'before' if before else 'after'} {describe_all(draft, here)}"
+        where = f"{'before' if before else 'after'} {describe_all(draft, places[key])}"
         name = type(made).__name__ if isinstance(made, nn.Module) else expr.text
-        comment = f"{draft.graph.scopes[key].path or 'the model'}: {expr.text} {where}"
-        comment += weights_said(expr, made, draft.namespace, " each")
-        draft.rewires[key] = rewire.said_once(step, f"with {an(name)} {where}", comment)
+        weights = weights_said(expr, made, draft.namespace, " each")
+        return f"with {an(name)} {where}", f"{expr.text} {where}{weights}"
+
+    draft.say_once(step, places, told)
 
 
 def _between_two(draft: Draft, step: int, first: Node, second: Node, text: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from .. import rewrite, source
-from ..draft import Draft, batch_of, camel, conjoined, describe, describe_all, shape_text
+from ..draft import Draft, batch_of, by_scope, camel, conjoined, describe, describe_all, shape_text
 from ..edits import Assign, Edit, Place, Shorten
 from ..errors import StepError, an
 from ..expression import parse
@@ -54,9 +54,7 @@ class PassThrough(Edit):
         place.define(text)
 
         value = f"{name}({place.spelled(self.path) if self.kept else ''})"
-        for alias in place.aliases(self.path):
-            value = place.assigned(alias, value)
-        return [place.assigned(self.path, value)]
+        return [place.assigned_everywhere(self.path, value)]
 
 
 class Remove(Operation):
@@ -114,19 +112,20 @@ class Remove(Operation):
         for target in rest:
             self._identity(draft, step, target)
         calls = draft.once((t.node for t in targets if t.path is None), step)
-        here = {n.scope: [m for m in calls if m.scope == n.scope] for n in calls}
-        words = {key: describe_all(draft, found) for key, found in here.items()}
+        here = by_scope(calls)
+        words = {key: f"without {describe_all(draft, found)}" for key, found in here.items()}
         for node in calls:  # as the removal of its neighbour left it
             self._bypass(draft, step, draft.node(node.id), keep)
-        for key, found in here.items():
-            rewire = draft.rewires.get(key)
-            if rewire is None or not rewire.steps.count(step) == len(found) > 1:
-                continue
-            told = [c for c, s in zip(rewire.comments, rewire.steps, strict=True) if s == step]
-            if not any(";" in comment for comment in told):
-                comment = f"{draft.graph.scopes[key].path or 'the model'}: without {words[key]}"
-                draft.rewires[key] = rewire.said_once(step, f"without {words[key]}", comment)
+        plain = {k: found for k, found in here.items() if not self._explained(draft, step, k)}
+        draft.say_once(step, plain, lambda key: (words[key], words[key]))
         return len(targets)
+
+    @staticmethod
+    def _explained(draft: Draft, step: int, key: str) -> bool:
+        """Whether a comment says more of a removal than that: what goes on in its place."""
+        rewire = draft.rewires.get(key)
+        told = zip(rewire.comments, rewire.steps, strict=True) if rewire is not None else ()
+        return any(made == step and ";" in comment for comment, made in told)
 
     def text(self, arguments: Mapping[str, Any]) -> str:
         keep = f", {spelled_where(arguments['keep'])} goes on" if arguments.get("keep") else ""

@@ -15,6 +15,7 @@ from .. import rewrite
 from ..draft import (
     Draft,
     batch_of,
+    by_scope,
     call_in_scope,
     conjoined,
     describe,
@@ -374,19 +375,13 @@ def _replace_calls(draft: Draft, step: int, nodes: Sequence[Node], text: Any) ->
     """Exchange calls; those of one scope are told in one sentence."""
     nodes = draft.once((draft.node(n.id) for n in nodes), step)
     alike = Alike(draft, nodes)
-    here: dict[str, list[Node]] = {}
-    for node in nodes:
-        here.setdefault(node.scope, []).append(node)
+    here = by_scope(nodes)
     words = {key: describe_all(draft, found) for key, found in here.items()}
     for node in nodes:
         name = _replace_call(draft, step, draft.node(node.id), text, alike)
     alike.counted(draft)
-    for key, found in here.items():
-        rewire = draft.rewires.get(key)
-        if rewire is not None and rewire.steps.count(step) == len(found) > 1:
-            instead = f"{name} in place of {words[key]}"
-            comment = f"{draft.graph.scopes[key].path or 'the model'}: {instead}"
-            draft.rewires[key] = rewire.said_once(step, f"with {instead}", comment)
+    instead = {key: f"{name} in place of {said}" for key, said in words.items()}
+    draft.say_once(step, here, lambda key: (f"with {instead[key]}", instead[key]))
 
 
 def _replace_call(draft: Draft, step: int, node: Node, text: Any, alike: Alike) -> str:

@@ -14,7 +14,7 @@ from ..draft import Draft, batch_of, shape_text
 from ..edits import Edit, Place
 from ..errors import StepError, an, nearest
 from ..graph import Node
-from ..paths import each, nested
+from ..paths import each, in_lists, nested
 from ..targets import resolve, spelled_where
 from .base import Field, Offer, Operation, need, written_only
 
@@ -80,8 +80,9 @@ def _set_by(edit: Edit) -> tuple[Change, ...]:
 
 
 def _lines(place: Place, paths: Sequence[str], values: Sequence[tuple[str, str]]) -> list[str]:
-    heads, here = each(place.model, paths, place.variable, "layer")
-    if len(paths) > 2 or len(paths) == 2 and " in (" not in heads[0]:
+    lists = len(paths) > 1 and in_lists(place.model, paths, place.variable)
+    if len(paths) > 2 or lists:
+        heads, here = lists or each(place.model, paths, place.variable, "layer")
         return nested(heads, [f"{here}.{k} = {v}" for k, v in values])
     return [f"{place.spelled(p)}.{k} = {v}" for p in paths for k, v in values]
 

@@ -52,10 +52,8 @@ def _inner(subject: Subject) -> tuple[Difference, list[str]]:
     pairs = {n.name: (n.id, by_name[n.name].id) for n in _filled(planned) if n.name in by_name}
     values = []
     for side, graph in enumerate((real, planned) if pairs else ()):
-        model, ids = (
-            structural_copy(subject.built.modules[0]),
-            [p[1 - side] for p in pairs.values()],
-        )
+        model = structural_copy(subject.built.modules[0])
+        ids = [p[1 - side] for p in pairs.values()]
         try:
             _, found = evaluate(graph, model, subject.args, subject.kwargs, values=ids)
         except Exception:  # noqa: BLE001  the recording does not hold: nothing can be said
